@@ -1,0 +1,229 @@
+"""The public functions: load a model, fill blanks, score words, compare constructions.
+
+Each is a short walk along the way of the data: text -> `Cloze` -> conditionals -> construction -> `Joint`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from unmask.cloze import Cloze, parse_blanks, parse_braces
+from unmask.conditionals import PairConditionals, exact_conditionals
+from unmask.constructions import CONSTRUCTIONS, construct
+from unmask.cross import Completion, cross_conditionals
+from unmask.errors import Misuse
+from unmask.joint import Filling, Joint, TokenDistribution
+from unmask.mlm import DEFAULT_MEMORY, MaskedLM
+from unmask.models import locate
+from unmask.pair import PairJoint
+from unmask.progress import Progress, silent
+from unmask.vocabulary import Support
+
+Candidates = int | Literal["auto", "all"]
+DEFAULT_METHOD = "ag"
+AUTO_CANDIDATES = 256
+LARGEST_AUTO_EXACT = 512
+"""`auto` asks about every token where there are no more than this, and about 256 a side otherwise."""
+
+
+def load(
+    source: str | Path = "english",
+    *,
+    device: str = "auto",
+    memory: int | str = DEFAULT_MEMORY,
+    allow_pickle: bool = False,
+) -> MaskedLM:
+    """Load a masked language model: the embedded one, a directory, or a hub name.
+
+    Args:
+        source: `english` (the embedded model), a checkpoint's directory, or a name on the Hugging Face hub.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        memory: what the work may take beyond the model, as in `4GB`.
+        allow_pickle: read pickled weights (which can run code) where there are no safetensors.
+    """
+    return MaskedLM.load(
+        locate(str(source)), name=str(source), device=device, memory=memory, allow_pickle=allow_pickle
+    )
+
+
+def fill(
+    text: str,
+    *,
+    mlm: MaskedLM | None = None,
+    method: str = DEFAULT_METHOD,
+    candidates: Candidates = "auto",
+    completion: Completion = "learned",
+    support: str = "words",
+    seed: int = 0,
+    truncate: bool = False,
+    progress: Progress = silent,
+    **options: Any,
+) -> Joint:
+    """Return the joint distribution over the blanks of a text.
+
+    Args:
+        text: a text with one or two blanks, each written [MASK], ___ or as the model's own mask token.
+        mlm: the model; the embedded one if none is given.
+        method: the construction, one of `unmask.CONSTRUCTIONS`; one blank needs none.
+        candidates: how many tokens a side the model is asked about: a number, `all` (exact), or `auto`.
+        completion: how the tokens that it is not asked about are completed, `learned` or `plain`.
+        support: the tokens that a blank may hold: `words` (all but special and unused ones) or `all`.
+        seed: of the random part of the candidates.
+        truncate: drop the end of a text that is longer than the model's window.
+        progress: told of the forward passes.
+        options: of the construction, such as `pivot` for hcb.
+    """
+    mlm = mlm or load()
+    check_method(method)
+    cloze = parse_blanks(text, mlm.vocabulary, mlm.window, truncate=truncate)
+    table = conditionals(
+        mlm,
+        cloze,
+        candidates=candidates,
+        completion=completion,
+        support=support,
+        seed=seed,
+        progress=progress,
+    )
+    return joint_of(table, cloze, method, **options)
+
+
+@dataclass(frozen=True)
+class Score:
+    """What the true tokens of a text are worth: `filling` holds them, with their joint log-probability."""
+
+    filling: Filling
+    joint: Joint
+    conditional_log_probs: tuple[float, ...]
+    """The joint's log-probability of each true token, given the other."""
+
+
+def score(
+    text: str,
+    *,
+    mlm: MaskedLM | None = None,
+    method: str = DEFAULT_METHOD,
+    candidates: Candidates = "auto",
+    completion: Completion = "learned",
+    support: str = "words",
+    seed: int = 0,
+    truncate: bool = False,
+    progress: Progress = silent,
+    **options: Any,
+) -> Score:
+    """Return the log-probability of the words in braces, `The {man} {is} at the casino.`
+
+    The arguments are those of `fill`; the true tokens are always among the candidates.
+    """
+    mlm = mlm or load()
+    check_method(method)
+    cloze = parse_braces(text, mlm.vocabulary, mlm.window, truncate=truncate)
+    table = conditionals(
+        mlm,
+        cloze,
+        candidates=candidates,
+        completion=completion,
+        support=support,
+        seed=seed,
+        progress=progress,
+    )
+    joint = joint_of(table, cloze, method, **options)
+    assert cloze.truth is not None
+    (filling,) = joint.describe(torch.tensor([cloze.truth]))
+    given = [
+        joint.conditional(i, {j: cloze.truth[j] for j in range(joint.blanks) if j != i})
+        for i in range(joint.blanks)
+    ]
+    return Score(filling, joint, tuple(float(c.log_prob(t)) for c, t in zip(given, cloze.truth, strict=True)))
+
+
+def compare(
+    text: str,
+    *,
+    mlm: MaskedLM | None = None,
+    candidates: Candidates = "auto",
+    completion: Completion = "learned",
+    support: str = "words",
+    seed: int = 0,
+    truncate: bool = False,
+    progress: Progress = silent,
+) -> dict[str, PairJoint]:
+    """Return every construction's joint for one text with two blanks, made from the same conditionals."""
+    mlm = mlm or load()
+    cloze = parse_blanks(text, mlm.vocabulary, mlm.window, truncate=truncate)
+    if len(cloze.blanks) == 1:
+        raise Misuse("constructions differ for two blanks only, and the text has one: use 'fill'")
+    table = conditionals(
+        mlm,
+        cloze,
+        candidates=candidates,
+        completion=completion,
+        support=support,
+        seed=seed,
+        progress=progress,
+    )
+    assert isinstance(table, PairConditionals)
+    joints = {}
+    for method in progress.over(list(CONSTRUCTIONS), total=len(CONSTRUCTIONS), stage="constructions"):
+        joints[method] = construct(method, table)
+        joints[method].cloze = cloze
+    return joints
+
+
+def check_method(method: str) -> None:
+    """Refuse an unknown construction before any work is done."""
+    if method not in CONSTRUCTIONS:
+        raise Misuse(f"unknown method '{method}': expected one of {', '.join(CONSTRUCTIONS)}")
+
+
+def conditionals(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    *,
+    candidates: Candidates = "auto",
+    completion: Completion = "learned",
+    support: str = "words",
+    seed: int = 0,
+    progress: Progress = silent,
+) -> PairConditionals | TokenDistribution:
+    """Ask the model what a cloze with two blanks needs; with one blank its answer is the distribution."""
+    if support not in ("words", "all"):
+        raise Misuse(f"unknown support '{support}': expected words (no special or unused tokens) or all")
+    tokens = (Support.words if support == "words" else Support.everything)(mlm.vocabulary)
+    if len(cloze.blanks) > 2:
+        raise Misuse(
+            f"the text has {len(cloze.blanks)} blanks, and one or two can be filled jointly: leave two"
+        )
+    if candidates == "auto":
+        candidates = "all" if len(tokens) <= LARGEST_AUTO_EXACT else AUTO_CANDIDATES
+    if isinstance(candidates, int) and not 1 <= candidates <= len(tokens):
+        raise Misuse(
+            f"expected from 1 to {len(tokens)} candidates (the tokens a blank may hold), got {candidates}"
+        )
+    if len(cloze.blanks) == 1:
+        logits = mlm.logits(torch.tensor([cloze.ids]), cloze.blanks[0])[0, tokens.ids.to(mlm.device)]
+        return TokenDistribution(
+            logits.double().log_softmax(0), tokens, method="mlm", evidence={"passes": 1}, cloze=cloze
+        )
+    if candidates == "all":
+        return exact_conditionals(mlm, cloze, tokens, progress)
+    if not isinstance(candidates, int):
+        raise Misuse(f"expected a number of candidates, all or auto, got '{candidates}'")
+    known = cloze.truth or ()
+    include = ((known[0],), (known[1],)) if known else ((), ())
+    return cross_conditionals(
+        mlm, cloze, tokens, candidates, completion=completion, include=include, seed=seed, progress=progress
+    )
+
+
+def joint_of(table: PairConditionals | TokenDistribution, cloze: Cloze, method: str, **options: Any) -> Joint:
+    """Make the joint of a cloze from what the model said."""
+    if isinstance(table, TokenDistribution):
+        return table
+    joint = construct(method, table, **options)
+    joint.cloze = cloze
+    return joint

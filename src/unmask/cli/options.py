@@ -1,0 +1,64 @@
+"""The options that several commands share, and the opening of the model that they name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unmask.errors import Misuse
+
+if TYPE_CHECKING:
+    from unmask.mlm import MaskedLM
+    from unmask.progress import Progress
+
+Text = Annotated[str, typer.Argument(help="A text with blanks: [MASK], ___ or the model's own mask token.")]
+Model = Annotated[
+    str, typer.Option("--model", "-m", help="'english' (embedded), a directory, or a hub name.")
+]
+Method = Annotated[
+    str, typer.Option("--method", help="The construction of the joint ('unmask compare' shows them).")
+]
+Candidates = Annotated[
+    str,
+    typer.Option(
+        "--candidates", "-k", help="Tokens a side the model is asked about: a number, all, or auto."
+    ),
+]
+Completion = Annotated[
+    str, typer.Option("--completion", help="How the other tokens are completed: learned or plain.")
+]
+SupportName = Annotated[
+    str, typer.Option("--support", help="Tokens a blank may hold: words (no special ones) or all.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of whatever is drawn at random.")]
+Truncate = Annotated[
+    bool, typer.Option("--truncate", help="Drop the end of a text longer than the model's window.")
+]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+Memory = Annotated[str, typer.Option("--memory", help="What the work may take beyond the model, as in 4GB.")]
+AllowPickle = Annotated[
+    bool, typer.Option("--allow-pickle", help="Read pickled weights, which can run code.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Top = Annotated[int, typer.Option("--top", "-n", min=1, help="How many fillings to show.")]
+
+
+def parse_candidates(given: str) -> Any:
+    """Return the number of candidates, or the word `all` or `auto`."""
+    if given in ("all", "auto"):
+        return given
+    try:
+        return int(given)
+    except ValueError:
+        raise Misuse(f"expected a number of candidates, all or auto, got '{given}'") from None
+
+
+def open_model(model: str, device: str, memory: str, allow_pickle: bool, progress: Progress) -> MaskedLM:
+    """Load the model that a command names, saying so while it takes time."""
+    progress.started("loading the model", 0)
+    from unmask.api import load
+
+    mlm = load(model, device=device, memory=memory, allow_pickle=allow_pickle)
+    progress.finished()
+    return mlm

@@ -1,0 +1,55 @@
+"""ag-published: the Arnold-Gokhale fixed point as it was published, stopped after a number of rounds.
+
+    q <- S / (1/q_a + 1/q_b),   S = p(a|b) + p(b|a),   q_a and q_b the marginals of the last q,
+
+normalised each round, from the uniform joint. This is Zermelo's iteration for the problem that `ag` solves; Torroba
+Hennigen & Kim (2023) stop it after 40 rounds, when it has not converged. Kept as a named reference. Each round needs
+the marginals of the last alone, so none of the tables that the published code holds is held here.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unmask.conditionals import EVERYTHING, Index, PairConditionals
+from unmask.errors import Misuse
+from unmask.pair import PairJoint
+
+
+class ArnoldGokhalePublished(PairJoint):
+    """The published iteration after `rounds` rounds."""
+
+    def __init__(self, conditionals: PairConditionals, *, rounds: int = 40) -> None:
+        super().__init__(conditionals, method="ag-published")
+        if rounds < 1:
+            raise Misuse(f"ag-published needs at least one round, got {rounds}")
+        rows, columns = conditionals.shape
+        options = {"dtype": torch.float64, "device": conditionals.device}
+        self._log_a = torch.full((rows,), -torch.tensor(rows).log().item(), **options)
+        self._log_b = torch.full((columns,), -torch.tensor(columns).log().item(), **options)
+        self._log_total = 0.0
+        for _ in range(rounds - 1):
+            self._log_a, self._log_b = self._marginals()
+        self._log_total = float(self._marginals()[0].logsumexp(0))
+        self.evidence |= {"rounds": rounds}
+
+    def log_block(self, rows: Index, columns: Index) -> Tensor:
+        """Return log S - log(1/q_a + 1/q_b) - log Z, with the marginals of the round before."""
+        log_s = torch.logaddexp(
+            self.conditionals.a_given_b(rows, columns), self.conditionals.b_given_a(rows, columns)
+        )
+        return (
+            log_s - torch.logaddexp(-self._log_a[rows, None], -self._log_b[None, columns]) - self._log_total
+        )
+
+    def _marginals(self) -> tuple[Tensor, Tensor]:
+        """Return the log marginals of the current joint, normalised unless the total is asked for."""
+        a = []
+        b = torch.full_like(self._log_b, -torch.inf)
+        for rows in self.row_blocks():
+            block = self.log_block(rows, EVERYTHING)
+            a.append(block.logsumexp(1))
+            b = torch.logaddexp(b, block.logsumexp(0))
+        log_a = torch.cat(a)
+        return log_a, b
