@@ -1,7 +1,7 @@
 """Joints as plain data: what `--json` prints, and what the server will answer.
 
-Each function returns one dictionary of strings, numbers and lists that tells the whole story: the answer, and the
-model, method, candidates, seed and errors that it rests on.
+Each function returns one dictionary of strings, numbers and lists that tells the whole story: the answer,
+and the model, method, candidates, seed and errors that it rests on.
 """
 
 from __future__ import annotations

@@ -35,18 +35,21 @@ REFERENCES = {
     "wang2019": """@inproceedings{wang2019,
   title     = {{BERT} has a Mouth, and It Must Speak: {BERT} as a {M}arkov Random Field Language Model},
   author    = {Wang, Alex and Cho, Kyunghyun},
-  booktitle = {Proceedings of the Workshop on Methods for Optimizing and Evaluating Neural Language Generation},
+  booktitle = {Proceedings of the Workshop on Methods for Optimizing and Evaluating Neural Language
+               Generation},
   year      = {2019}
 }""",
     "goyal2022": """@inproceedings{goyal2022,
-  title     = {Exposing the Implicit Energy Networks behind Masked Language Models via {M}etropolis--{H}astings},
+  title     = {Exposing the Implicit Energy Networks behind Masked Language Models via
+               {M}etropolis--{H}astings},
   author    = {Goyal, Kartik and Dyer, Chris and Berg-Kirkpatrick, Taylor},
   booktitle = {International Conference on Learning Representations},
   year      = {2022}
 }""",
     "heckerman2000": """@article{heckerman2000,
   title   = {Dependency Networks for Inference, Collaborative Filtering, and Data Visualization},
-  author  = {Heckerman, David and Chickering, David Maxwell and Meek, Christopher and Rounthwaite, Robert and Kadie, Carl},
+  author  = {Heckerman, David and Chickering, David Maxwell and Meek, Christopher and
+             Rounthwaite, Robert and Kadie, Carl},
   journal = {Journal of Machine Learning Research},
   volume  = {1},
   year    = {2000}

@@ -118,7 +118,8 @@ def _strip_braces(text: str) -> tuple[str, list[tuple[int, int]]]:
             opened = len(plain)
         elif opened is None:
             raise Misuse(
-                f"a brace closes at character {match.start()} that was never opened: write }}}} for a plain one"
+                f"a brace closes at character {match.start()} that was never opened: "
+                f"write }}}} for a plain one"
             )
         else:
             if not plain[opened:].strip():

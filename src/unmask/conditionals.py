@@ -12,7 +12,8 @@ side; `unmask.cross` for the likely tokens only) or from anywhere else (`PairCon
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -30,6 +31,7 @@ Index: TypeAlias = slice | Tensor
 """Which rows or columns of a table: a slice, or a tensor of indices."""
 
 EVERYTHING = slice(None)
+BLOCK_CELLS = 2**21
 
 SMALLEST_LINEAR = -80.0
 """Log-probabilities above this are safe as float32 probabilities (the smallest normal one is e^-87.3)."""
@@ -152,19 +154,12 @@ class PairConditionals:
             return None
         return self.a_table.exp(), self.b_table.exp()
 
-    def swapped(self) -> PairConditionals:
-        """Return the same conditionals with the names A and B exchanged."""
-        return replace(
-            self,
-            a_table=self.b_table.T,
-            b_table=self.a_table.T,
-            a_alone=self.b_alone,
-            b_alone=self.a_alone,
-            a_log_z=self.b_log_z,
-            b_log_z=self.a_log_z,
-            a_support=self.b_support,
-            b_support=self.a_support,
-        )
+
+def row_blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Cut the rows of a table into blocks of a bounded number of cells."""
+    size = max(1, BLOCK_CELLS // columns)
+    for start in range(0, rows, size):
+        yield slice(start, min(start + size, rows))
 
 
 def cells(table: Tensor, rows: Index, columns: Index) -> Tensor:

@@ -1,9 +1,10 @@
 """Joint: the contract that every distribution over blanks fulfils.
 
-It looks like `torch.distributions` to whoever knows that: `log_prob`, `sample`, `entropy`, and beside them
-`marginal`, `conditional`, `mutual_information`, `top` and `kl_to`. Blanks are numbered from 0, tokens are given as strings
-or as ids, and samples come back as ids, one row a filling.
-`TokenDistribution` is the joint of one blank: what `marginal` and `conditional` return, and the plain MLM.
+It looks like `torch.distributions` to whoever knows that: `log_prob`, `sample`, `entropy`, and beside
+them `marginal`, `conditional`, `mutual_information`, `top` and `kl_to`. Blanks are numbered from 0,
+tokens are given as strings or as ids, and samples come back as ids, one row a filling.
+`TokenDistribution` is the joint of one blank: what `marginal` and `conditional` return, and the plain
+MLM.
 """
 
 from __future__ import annotations
@@ -124,7 +125,8 @@ class Joint(ABC):
         if len(filling) != self.blanks:
             raise Misuse(f"expected {self.blanks} tokens, one a blank, got {len(filling)}")
         indices = [s.indices(tokens) for s, tokens in zip(self.supports, filling, strict=True)]
-        return list(torch.broadcast_tensors(*indices))
+        shape = torch.broadcast_shapes(*(i.shape for i in indices))
+        return [i.expand(shape) for i in indices]
 
     def _check_blank(self, blank: int) -> None:
         if not 0 <= blank < self.blanks:

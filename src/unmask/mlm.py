@@ -114,9 +114,9 @@ class MaskedLM:
     def batch_size(self, length: int) -> int:
         """Return how many texts of this length one forward pass takes within the memory budget."""
         config = self.model.config
-        hidden = getattr(config, "hidden_size", None) or getattr(config, "dim", 768)
-        inner = getattr(config, "intermediate_size", None) or getattr(config, "hidden_dim", 4 * hidden)
-        heads = getattr(config, "num_attention_heads", 12)
+        hidden = int(getattr(config, "hidden_size", 0) or getattr(config, "dim", 768))
+        inner = int(getattr(config, "intermediate_size", 0) or getattr(config, "hidden_dim", 4 * hidden))
+        heads = int(getattr(config, "num_attention_heads", 12))
         one = 4 * (length * (10 * hidden + 3 * inner) + 2 * heads * length * length)
         # half of the budget at the most: the tables that the passes fill want the rest
         size = self.memory // (2 * one)

@@ -7,6 +7,7 @@ V = 30,000 it would have a billion cells. Sums run in float64.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -15,11 +16,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unmask.conditionals import EVERYTHING, Index, PairConditionals
+from unmask.conditionals import BLOCK_CELLS, EVERYTHING, Index, PairConditionals, row_blocks
 from unmask.errors import Misuse
 from unmask.joint import Joint, Token, TokenDistribution, Tokens
 
-BLOCK_CELLS = 2**21
+PAIRS_AT_ONCE = 1024
 
 
 class _Totals(NamedTuple):
@@ -49,22 +50,27 @@ class PairJoint(Joint):
     def log_prob(self, *filling: Tokens) -> Tensor:
         """Return log q(a, b) of one pair of tokens, or of many."""
         a, b = (i.to(self.conditionals.device) for i in self._indices(filling))
-        flat = [
-            self.log_block(i[None], j[None])[0, 0] for i, j in zip(a.reshape(-1), b.reshape(-1), strict=True)
-        ]
-        return torch.stack(flat).reshape(a.shape) if flat else torch.empty(a.shape)
+        found = torch.empty(a.numel(), dtype=torch.float64, device=a.device)
+        order = a.reshape(-1).argsort(stable=True)  # pairs of one row come together: few rows a block
+        for part in torch.split(order, PAIRS_AT_ONCE):
+            rows, i = torch.unique(a.reshape(-1)[part], return_inverse=True)
+            columns, j = torch.unique(b.reshape(-1)[part], return_inverse=True)
+            found[part] = self.log_block(rows, columns).double()[i, j]
+        return found.reshape(a.shape)
 
     def marginal(self, blank: int) -> TokenDistribution:
         """Return the distribution of one blank, whatever the other holds."""
         self._check_blank(blank)
-        return TokenDistribution(self._totals[blank], self.supports[blank], method=self.method)
+        log_probs = self._totals.a if blank == 0 else self._totals.b
+        return TokenDistribution(log_probs, self.supports[blank], method=self.method)
 
     def conditional(self, blank: int, given: Mapping[int, Token]) -> TokenDistribution:
         """Return the distribution of one blank when the other holds a token: `given={0: "man"}`."""
         self._check_blank(blank)
         if set(given) != {1 - blank}:
             raise Misuse(
-                f"the conditional of blank {blank} needs a token for blank {1 - blank}, as in given={{{1 - blank}: ...}}"
+                f"the conditional of blank {blank} needs a token for blank {1 - blank}: "
+                f"given={{{1 - blank}: ...}}"
             )
         index = self.supports[1 - blank].indices(given[1 - blank]).reshape(1).to(self.conditionals.device)
         line = self.log_block(EVERYTHING, index)[:, 0] if blank == 0 else self.log_block(index, EVERYTHING)[0]
@@ -78,7 +84,7 @@ class PairJoint(Joint):
         """Draw n pairs, as token ids [n, 2]: the first token by its marginal, the second given the first."""
         first = torch.multinomial(self._totals.a.exp().cpu(), n, replacement=True, generator=generator)
         second = torch.empty_like(first)
-        for row in first.unique():
+        for row in torch.unique(first):
             here = first == row
             line = self.log_block(row[None].to(self.conditionals.device), EVERYTHING)[0].double()
             weights = (line - line.max()).exp().cpu()
@@ -100,7 +106,8 @@ class PairJoint(Joint):
         if isinstance(rows, slice):
             rows = torch.arange(len(self.supports[0]), device=self.conditionals.device)[rows]
         size = max(1, BLOCK_CELLS // len(self.supports[1]))
-        return sum(float(self.log_block(part, columns).double().exp().sum()) for part in rows.split(size))
+        parts = (rows[start : start + size] for start in range(0, len(rows), size))
+        return math.fsum(float(self.log_block(part, columns).double().exp().sum()) for part in parts)
 
     def _top(self, k: int) -> tuple[Tensor, Tensor]:
         columns = self.conditionals.shape[1]
@@ -129,13 +136,6 @@ class PairJoint(Joint):
             b = torch.logaddexp(b, log_q.logsumexp(0))
             entropy -= float((log_q.exp() * log_q).sum())
         return _Totals(torch.cat(rows_done), b, entropy)
-
-
-def row_blocks(rows: int, columns: int) -> Iterator[slice]:
-    """Cut the rows of a table into blocks of a bounded number of cells."""
-    size = max(1, BLOCK_CELLS // columns)
-    for start in range(0, rows, size):
-        yield slice(start, min(start + size, rows))
 
 
 def log_total(joint_block: PairJoint) -> float:

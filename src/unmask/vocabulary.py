@@ -9,7 +9,7 @@ the token `support.ids[i]`. All arithmetic is done on ids, never on decoded text
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,7 @@ from unmask.errors import Misuse
 
 UNUSED = re.compile(
     r"^(\[unused\d+\]|<unused\d+>|<?madeupword\d+>?|<extra_id_\d+>"  # fillers
-    r"|\[(PAD|UNK|CLS|SEP|MASK)\]|<(s|pad|/s|unk|mask)>|<\|[a-z_]+\|>)$"  # special by look, though not declared so
+    r"|\[(PAD|UNK|CLS|SEP|MASK)\]|<(s|pad|/s|unk|mask)>|<\|[a-z_]+\|>)$"  # special by look
 )
 WORD_START_MARKS = ("Ġ", "▁")
 WORD_INSIDE_MARK = "##"
@@ -175,7 +175,3 @@ class Support:
         if isinstance(tokens, int | str):
             return torch.tensor(self.index(tokens))
         return torch.tensor([self.index(t) for t in tokens], dtype=torch.long)
-
-    def without_repeats(self, tokens: Iterable[int]) -> list[int]:
-        """Return the given indices in order, each once."""
-        return list(dict.fromkeys(tokens))

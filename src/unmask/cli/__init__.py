@@ -1,8 +1,9 @@
 """The command line: one file a command, no logic of its own.
 
-Only typer is imported to start with; each command imports what it needs when it runs, so that `unmask --help`
-answers at once. Errors that unmask raises on purpose become one line on standard error and an exit code (2 for misuse,
-1 for a failure at work); `--debug` before the command's name shows the traceback instead.
+Only typer is imported to start with; each command imports what it needs when it runs, so that `unmask
+--help` answers at once. Errors that unmask raises on purpose become one line on standard error and an
+exit code (2 for misuse, 1 for a failure at work); `--debug` before the command's name shows the traceback
+instead.
 """
 
 from __future__ import annotations

@@ -59,10 +59,12 @@ def show(answer: dict[str, Any]) -> None:
     columns = ["method", "entropy", "mutual inf.", "KL from product", "A-KL", "top fillings"]
     print_table("constructions of the joint, in nats", columns, rows, numbers={1, 2, 3, 4})
     say(
-        "KL from product: disagreement with the independent answer. A-KL: distance of the joint's conditionals from the model's."
+        "KL from product: disagreement with the independent answer. "
+        "A-KL: distance of the joint's conditionals from the model's."
     )
     say(
-        f"incompatibility of the model's conditionals: {answer['incompatibility']:.3f} (0 if they came from one joint)"
+        f"incompatibility of the model's conditionals: {answer['incompatibility']:.3f} "
+        f"(0 if they came from one joint)"
     )
     say(basis(answer))
 

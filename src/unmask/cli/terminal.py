@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Collection
 from typing import Any
 
 from unmask.progress import Progress
@@ -63,9 +64,7 @@ def print_json(answer: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def print_table(
-    title: str, columns: list[str], rows: list[list[str]], numbers: set[int] = frozenset()
-) -> None:  # type: ignore[assignment]
+def print_table(title: str, columns: list[str], rows: list[list[str]], numbers: Collection[int] = ()) -> None:
     """Print a table; the columns in `numbers` are aligned to the right."""
     from rich import box
     from rich.console import Console

@@ -1,12 +1,15 @@
 """ag: Arnold-Gokhale, the joint whose conditionals are closest to the model's.
 
-q = argmin sum_b KL(p(.|b) || q(.|b)) + sum_a KL(p(.|a) || q(.|a))   (Arnold & Gokhale 1998; Torroba Hennigen & Kim 2023)
+    q = argmin sum_b KL(p(.|b) || q(.|b)) + sum_a KL(p(.|a) || q(.|a))
 
-At the optimum q(a, b) is proportional to S(a, b) / (x_a + y_b) with S = p(a|b) + p(b|a), so the unknowns are 2V
-numbers. They minimise the convex function F = sum S log(x_a + y_b) - sum log x_a - sum log y_b (in log x, log y): a
-Bradley-Terry model in which a beats b with weight p(b|a) and b beats a with weight p(a|b). It is solved to
-convergence by Newman's alternating sweep (`unmask.kernels.newman`) and, where sweeps crawl, by Newton's method
-(`unmask.kernels.laplacian`). log q is taken in log space, so that nothing underflows.
+(Arnold & Gokhale 1998; Torroba Hennigen & Kim 2023).
+
+At the optimum q(a, b) is proportional to S(a, b) / (x_a + y_b) with S = p(a|b) + p(b|a), so the unknowns
+are 2V numbers. They minimise the convex function F = sum S log(x_a + y_b) - sum log x_a - sum log y_b (in
+log x, log y): a Bradley-Terry model in which a beats b with weight p(b|a) and b beats a with weight
+p(a|b). It is solved to convergence by Newman's alternating sweep (`unmask.kernels.newman`) and, where
+sweeps crawl, by Newton's method (`unmask.kernels.laplacian`). log q is taken in log space, so that
+nothing underflows.
 """
 
 from __future__ import annotations

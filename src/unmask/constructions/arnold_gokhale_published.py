@@ -2,9 +2,10 @@
 
     q <- S / (1/q_a + 1/q_b),   S = p(a|b) + p(b|a),   q_a and q_b the marginals of the last q,
 
-normalised each round, from the uniform joint. This is Zermelo's iteration for the problem that `ag` solves; Torroba
-Hennigen & Kim (2023) stop it after 40 rounds, when it has not converged. Kept as a named reference. Each round needs
-the marginals of the last alone, so none of the tables that the published code holds is held here.
+normalised each round, from the uniform joint. This is Zermelo's iteration for the problem that `ag`
+solves; Torroba Hennigen & Kim (2023) stop it after 40 rounds, when it has not converged. Kept as a named
+reference. Each round needs the marginals of the last alone, so none of the tables that the published code
+holds is held here.
 """
 
 from __future__ import annotations
@@ -25,9 +26,8 @@ class ArnoldGokhalePublished(PairJoint):
         if rounds < 1:
             raise Misuse(f"ag-published needs at least one round, got {rounds}")
         rows, columns = conditionals.shape
-        options = {"dtype": torch.float64, "device": conditionals.device}
-        self._log_a = torch.full((rows,), -torch.tensor(rows).log().item(), **options)
-        self._log_b = torch.full((columns,), -torch.tensor(columns).log().item(), **options)
+        self._log_a = torch.zeros(rows, dtype=torch.float64, device=conditionals.device).log_softmax(0)
+        self._log_b = torch.zeros(columns, dtype=torch.float64, device=conditionals.device).log_softmax(0)
         self._log_total = 0.0
         for _ in range(rounds - 1):
             self._log_a, self._log_b = self._marginals()
@@ -44,12 +44,11 @@ class ArnoldGokhalePublished(PairJoint):
         )
 
     def _marginals(self) -> tuple[Tensor, Tensor]:
-        """Return the log marginals of the current joint, normalised unless the total is asked for."""
+        """Return the log marginals of the current joint, which the next round normalises."""
         a = []
         b = torch.full_like(self._log_b, -torch.inf)
         for rows in self.row_blocks():
             block = self.log_block(rows, EVERYTHING)
             a.append(block.logsumexp(1))
             b = torch.logaddexp(b, block.logsumexp(0))
-        log_a = torch.cat(a)
-        return log_a, b
+        return torch.cat(a), b

@@ -1,14 +1,15 @@
 """gibbs: the stationary law of pseudo-Gibbs sampling.
 
-Fill A given B, then B given A, and so on for ever. The fillings of A and of B settle at marginals u and v with
-u = P v and v = R^T u (P = p(a|b), R = p(b|a)), and the pair at p(a|b) v(b) after a step on A, at p(b|a) u(a) after
-a step on B. Where the conditionals are compatible the two agree and are the joint; elsewhere the construction
-takes their mean (Heckerman et al. 2000 call the model a dependency network):
+Fill A given B, then B given A, and so on for ever. The fillings of A and of B settle at marginals u and v
+with u = P v and v = R^T u (P = p(a|b), R = p(b|a)), and the pair at p(a|b) v(b) after a step on A, at
+p(b|a) u(a) after a step on B. Where the conditionals are compatible the two agree and are the joint;
+elsewhere the construction takes their mean (Heckerman et al. 2000 call the model a dependency network):
 
     q(a, b) = 1/2 [ p(a|b) v(b) + p(b|a) u(a) ].
 
-v is found by iterating the two steps. A chain that mixes too slowly for that is solved directly, by the elimination of
-Grassmann, Taksar & Heyman (1985), which subtracts nothing and so keeps small probabilities accurate.
+v is found by iterating the two steps. A chain that mixes too slowly for that is solved directly, by the
+elimination of Grassmann, Taksar & Heyman (1985), which subtracts nothing and so keeps small probabilities
+accurate.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ import math
 import torch
 from torch import Tensor
 
-from unmask.conditionals import Index, PairConditionals
-from unmask.pair import PairJoint, row_blocks
+from unmask.conditionals import Index, PairConditionals, row_blocks
+from unmask.pair import PairJoint
 
 LARGEST_DIRECT = 1024
 MOST_STEPS = 1000

@@ -1,9 +1,10 @@
 """hcb: Hammersley-Clifford-Besag, q(a, b) proportional to p(a|b) / p(a*|b) p(b|a*).
 
-Besag's (1974) factorisation from a fixed pivot a*: exact when the conditionals are compatible, whatever the
-pivot. For incompatible ones the answer depends on the pivot and on which blank it is taken from, so both are
-options: `pivot` (an index into the support; by default argmax m) and `order`, `ab` as above or `ba`, its mirror
-q(a, b) proportional to p(b|a) / p(b*|a) p(a|b*). Compared in Torroba Hennigen & Kim (2023).
+Besag's (1974) factorisation from a fixed pivot a*: exact when the conditionals are compatible, whatever
+the pivot. For incompatible ones the answer depends on the pivot and on which blank it is taken from, so
+both are options: `pivot` (an index into the support; by default argmax m) and `order`, `ab` as above or
+`ba`, its mirror q(a, b) proportional to p(b|a) / p(b*|a) p(a|b*). Compared in Torroba Hennigen & Kim
+(2023).
 """
 
 from __future__ import annotations

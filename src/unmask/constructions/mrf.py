@@ -3,8 +3,9 @@
 - `mrf-logit`: q(a, b) proportional to exp(logit(a|b) + logit(b|a)), with the raw logits as potentials;
 - `mrf-prob`: q(a, b) proportional to p(a|b) p(b|a).
 
-The MRF family of Wang & Cho (2019) and Goyal et al. (2022), as compared in Torroba Hennigen & Kim (2023), whose
-code calls the first `mrf` and the second `mrf-local`. The two differ by the contexts' normalisers only.
+The MRF family of Wang & Cho (2019) and Goyal et al. (2022), as compared in Torroba Hennigen & Kim (2023),
+whose code calls the first `mrf` and the second `mrf-local`. The two differ by the contexts' normalisers
+only.
 """
 
 from __future__ import annotations

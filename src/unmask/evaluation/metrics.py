@@ -1,9 +1,9 @@
 """How faithful a joint is to the conditionals that it was made from, and how compatible those are.
 
 - A-KL: the mean of KL(p || q) over all contexts, p(.|b) for every b and p(.|a) for every a;
-- compatibility (Arnold & Press 1989): conditionals come from one joint exactly if C = p(a|b) / p(b|a) is a product
-  of a function of a and a function of b; the mean squared distance of log C from such a sum is 0 then, and grows
-  with the disagreement.
+- compatibility (Arnold & Press 1989): conditionals come from one joint exactly if C = p(a|b) / p(b|a) is
+  a product of a function of a and a function of b; the mean squared distance of log C from such a sum is
+  0 then, and grows with the disagreement.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unmask.conditionals import EVERYTHING, PairConditionals
-from unmask.pair import PairJoint, row_blocks
+from unmask.conditionals import EVERYTHING, PairConditionals, row_blocks
+from unmask.pair import PairJoint
 
 
 def average_kl(joint: PairJoint) -> float:

@@ -1,7 +1,8 @@
 """Newton's method for the Arnold-Gokhale problem, for tables on which plain sweeps crawl.
 
-In theta = (log x, log y) the objective F = sum S log(x_a + y_b) - sum log x_a - sum log y_b is convex; with
-s = x_a / (x_a + y_b) and w = S s (1 - s), its Hessian is the Laplacian of the bipartite graph with edge weights w:
+In theta = (log x, log y) the objective F = sum S log(x_a + y_b) - sum log x_a - sum log y_b is convex;
+with s = x_a / (x_a + y_b) and w = S s (1 - s), its Hessian is the Laplacian of the bipartite graph with
+edge weights w:
 
     (H v)_a = D_a v_a - sum_b w_ab v_b,   (H v)_b = D_b v_b - sum_a w_ab v_a,   D = row and column sums of w.
 
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from unmask.conditionals import PairConditionals
+from unmask.conditionals import PairConditionals, row_blocks
 
 KEPT_CELLS = 2**22
 """Tables of up to this many cells keep their edge weights; larger ones compute them anew for each product."""
@@ -51,8 +52,6 @@ class Laplacian:
 
     def _blocks(self) -> Iterator[tuple[slice, Tensor, Tensor, Tensor]]:
         """Go through (rows, P, R, x / (x + y)) in blocks of rows, in float64."""
-        from unmask.pair import row_blocks
-
         for rows in row_blocks(*self._conditionals.shape):
             p = self._conditionals.a_given_b(rows).double().exp()
             r = self._conditionals.b_given_a(rows).double().exp()
@@ -101,8 +100,6 @@ class Laplacian:
 
 def objective(conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> float:
     """Return F at (log x, log y): sum P log((x + y) / y) + sum R log((x + y) / x)."""
-    from unmask.pair import row_blocks
-
     total = 0.0
     for rows in row_blocks(*conditionals.shape):
         difference = log_x[rows, None] - log_y

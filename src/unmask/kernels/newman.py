@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from unmask.conditionals import PairConditionals
+from unmask.conditionals import PairConditionals, row_blocks
 
 Vector = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ def compiled_rows() -> Callable[..., float]:
     """Compile the loop over rows; numba is imported no sooner than this."""
     from numba import njit
 
-    @njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})  # type: ignore[untyped-decorator]
+    @njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
     def rows(p, r, x, y, new_x, start, stop, above, below):  # type: ignore[no-untyped-def]
         square = 0.0
         for a in range(start, stop):
@@ -92,8 +92,6 @@ def compiled_rows() -> Callable[..., float]:
 
 def sweep_in_logs(conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> Sweep:
     """Do the same in log space and float64, block by block of rows: the twin that nothing underflows in."""
-    from unmask.pair import row_blocks
-
     new_x = torch.empty_like(log_x)
     above = torch.full_like(log_y, -torch.inf)
     below = torch.full_like(log_y, -torch.inf)

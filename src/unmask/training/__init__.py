@@ -1,1 +1,1 @@
-
+"""Training masked language models."""
