@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from unmask.api import Score
+from unmask.constructions import construct
 from unmask.evaluation.metrics import average_kl, incompatibility
 from unmask.joint import Filling, Joint
 from unmask.mlm import MaskedLM
@@ -83,6 +84,28 @@ def compare_answer(joints: dict[str, PairJoint], mlm: MaskedLM, top: int) -> dic
     context = _context(product, mlm)
     del context["method"], context["solver"]
     return {**context, "incompatibility": incompatibility(product.conditionals), "methods": rows}
+
+
+def explain_answer(joint: PairJoint, mlm: MaskedLM) -> dict[str, Any]:
+    """Return the independent and the joint answer, and what the model's own conditionals say of both."""
+    independent = construct("product", joint.conditionals).top(1)[0]
+    best = joint.top(1)[0]
+    table = joint.conditionals
+
+    def told(filling: Filling) -> dict[str, Any]:
+        a, b = (s.indices(i).reshape(1) for s, i in zip(joint.supports, filling.ids, strict=True))
+        first, second = float(table.a_given_b(a, b)), float(table.b_given_a(a, b))
+        (described,) = joint.describe(torch.tensor([filling.ids]))
+        return {
+            **filling_answer(described),
+            "first_given_second": first,
+            "second_given_first": second,
+            "first_alone": float(table.a_alone[a]),
+            "second_alone": float(table.b_alone[b]),
+            "model_log_score": first + second,
+        }
+
+    return {**_context(joint, mlm), **_shape(joint), "independent": told(independent), "joint": told(best)}
 
 
 def filling_answer(filling: Filling) -> dict[str, Any]:

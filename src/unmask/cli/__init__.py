@@ -8,6 +8,7 @@ instead.
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
@@ -19,7 +20,6 @@ from unmask.errors import UnmaskError
 app = typer.Typer(
     name="unmask",
     help="Explicit joint distributions from any masked language model.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -43,25 +43,44 @@ def root(
 
 
 def _register() -> None:
-    from unmask.cli import cite, compare, fill, models, sample, score
+    from unmask.cli import cite, compare, explain, fill, models, sample, score
 
-    for command in (fill, score, sample, compare, models, cite):
+    for command in (fill, score, sample, compare, explain, models, cite):
         command.register(app)
 
 
 _register()
 
 
+STOPPED = 130
+"""The exit code of a command that was interrupted from the keyboard."""
+
+
 def main() -> None:
     """Run the command line, and turn errors into one line and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that is not Unicode fails no command
     try:
-        app()
-    except UnmaskError as error:
-        if "--debug" in sys.argv:
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+    except Exception as error:
+        if "--debug" in sys.argv and not hasattr(error, "format_message"):
             raise
-        line = " ".join(str(error).split())
-        sys.stderr.write(f"unmask: {line}\n")
-        raise SystemExit(error.exit_code) from None
-    except KeyboardInterrupt:
+        sys.stderr.write(f"unmask: {' '.join(_explain(error).split())}\n")
+        code = getattr(error, "exit_code", 1)
+    if code == STOPPED:
         sys.stderr.write("unmask: stopped\n")
-        raise SystemExit(130) from None
+    raise SystemExit(code)
+
+
+def _explain(error: Exception) -> str:
+    """Say what went wrong: in our words, in typer's, or, where nobody foresaw it, in the error's own."""
+    if isinstance(error, UnmaskError):
+        return str(error)
+    if hasattr(error, "format_message"):  # typer's own errors: unknown options, values of the wrong kind
+        command = getattr(getattr(error, "ctx", None), "command_path", "unmask")
+        return f"{error.format_message().rstrip('.')}: see '{command} --help'"
+    return (
+        f"something failed that should not have ({type(error).__name__}: {error}): 'unmask --debug ...' "
+        f"shows where, please report it"
+    )
