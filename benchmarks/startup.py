@@ -48,9 +48,8 @@ def main() -> None:
     }
     times = {name: seconds(command, given.runs) for name, command in rows.items()}
     base = times["import torch, transformers.AutoModelForMaskedLM"]
-    print(
-        f"{platform.machine()}, Python {platform.python_version()}, model {given.model}, median of {given.runs}\n"
-    )
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    print(f"{machine}, model {given.model}, median of {given.runs}\n")
     print("| command | seconds | against the bare imports |\n|---|---|---|")
     for name, taken in times.items():
         print(f"| {name} | {taken:.2f} | {taken / base:.2f} |")

@@ -74,7 +74,7 @@ def show(answer: dict[str, Any]) -> None:
 
 
 def _verdict(independent: dict[str, Any], joint: dict[str, Any]) -> list[str]:
-    """Say which token the model takes back once it sees the other, and by how much the joint answer is better."""
+    """Say which token the model takes back once it sees the other, and how much better the joint is."""
     first, second = independent["tokens"]
     changes = [
         (first, independent["first_alone"], independent["first_given_second"], second, "second"),
