@@ -5,6 +5,7 @@ Each is a short walk along the way of the data: text -> `Cloze` -> conditionals 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from typing import Any, Literal
 import torch
 
 from unmask.cloze import Cloze, parse_blanks, parse_braces
-from unmask.conditionals import PairConditionals, exact_conditionals
+from unmask.conditionals import PairConditionals, Supports, both_blank, exact_conditionals, table_bytes
 from unmask.constructions import CONSTRUCTIONS, construct
 from unmask.cross import Completion, cross_conditionals
 from unmask.errors import Misuse
@@ -24,8 +25,10 @@ from unmask.progress import Progress, silent
 from unmask.vocabulary import Support
 
 Candidates = int | Literal["auto", "all"]
+SupportChoice = int | str
 DEFAULT_METHOD = "ag"
 AUTO_CANDIDATES = 256
+LARGEST_AUTO_SUPPORT = 10_000
 LARGEST_AUTO_EXACT = 512
 """`auto` asks about every token where there are no more than this, and about 256 a side otherwise."""
 
@@ -57,7 +60,7 @@ def fill(
     method: str = DEFAULT_METHOD,
     candidates: Candidates = "auto",
     completion: Completion = "learned",
-    support: str = "words",
+    support: SupportChoice = "auto",
     seed: int = 0,
     truncate: bool = False,
     progress: Progress = silent,
@@ -71,7 +74,9 @@ def fill(
         method: the construction, one of `unmask.CONSTRUCTIONS`; one blank needs none.
         candidates: how many tokens a side the model is asked about: a number, `all` (exact), or `auto`.
         completion: how the tokens that it is not asked about are completed, `learned` or `plain`.
-        support: the tokens that a blank may hold: `words` (all but special and unused ones) or `all`.
+        support: the tokens that a blank may hold: `words` (all but special and unused ones), `all`, a number
+            (the likeliest words with both blank), or `auto` (words, cut to the 10,000 likeliest where
+            there are more, or to what the memory budget holds).
         seed: of the random part of the candidates.
         truncate: drop the end of a text that is longer than the model's window.
         progress: told of the forward passes.
@@ -109,7 +114,7 @@ def score(
     method: str = DEFAULT_METHOD,
     candidates: Candidates = "auto",
     completion: Completion = "learned",
-    support: str = "words",
+    support: SupportChoice = "auto",
     seed: int = 0,
     truncate: bool = False,
     progress: Progress = silent,
@@ -147,7 +152,7 @@ def compare(
     mlm: MaskedLM | None = None,
     candidates: Candidates = "auto",
     completion: Completion = "learned",
-    support: str = "words",
+    support: SupportChoice = "auto",
     seed: int = 0,
     truncate: bool = False,
     progress: Progress = silent,
@@ -156,7 +161,9 @@ def compare(
     mlm = mlm or load()
     cloze = parse_blanks(text, mlm.vocabulary, mlm.window, truncate=truncate)
     if len(cloze.blanks) == 1:
-        raise Misuse("constructions differ for two blanks only, and the text has one: use 'fill'")
+        raise Misuse(
+            "constructions differ for two blanks only, and the text has one: fill it with any one method"
+        )
     table = conditionals(
         mlm,
         cloze,
@@ -186,38 +193,84 @@ def conditionals(
     *,
     candidates: Candidates = "auto",
     completion: Completion = "learned",
-    support: str = "words",
+    support: SupportChoice = "auto",
     seed: int = 0,
     progress: Progress = silent,
 ) -> PairConditionals | TokenDistribution:
     """Ask the model what a cloze with two blanks needs; with one blank its answer is the distribution."""
-    if support not in ("words", "all"):
-        raise Misuse(f"unknown support '{support}': expected words (no special or unused tokens) or all")
-    tokens = (Support.words if support == "words" else Support.everything)(mlm.vocabulary)
+    if completion not in ("plain", "learned"):
+        raise Misuse(f"unknown completion '{completion}': expected plain or learned")
+    if not 0 <= seed < 2**63:
+        raise Misuse(f"expected a seed from 0 to 2^63 - 1, got {seed}")
+    tokens = _tokens(mlm, support)
     if len(cloze.blanks) > 2:
         raise Misuse(
             f"the text has {len(cloze.blanks)} blanks, and one or two can be filled jointly: leave two"
         )
     if candidates == "auto":
-        candidates = "all" if len(tokens) <= LARGEST_AUTO_EXACT else AUTO_CANDIDATES
-    if isinstance(candidates, int) and not 1 <= candidates <= len(tokens):
+        candidates = "all" if len(tokens) <= LARGEST_AUTO_EXACT else min(AUTO_CANDIDATES, len(tokens))
+    if candidates != "all" and not isinstance(candidates, int):
+        raise Misuse(f"expected a number of candidates, all or auto, got '{candidates}'")
+    if candidates != "all" and not 1 <= candidates <= len(tokens):
         raise Misuse(
             f"expected from 1 to {len(tokens)} candidates (the tokens a blank may hold), got {candidates}"
         )
+    include = tuple((token,) for token in cloze.truth) if cloze.truth else ((),) * len(cloze.blanks)
+    for (token,) in filter(None, include):
+        tokens.index(token)
     if len(cloze.blanks) == 1:
         logits = mlm.logits(torch.tensor([cloze.ids]), cloze.blanks[0])[0, tokens.ids.to(mlm.device)]
         return TokenDistribution(
             logits.double().log_softmax(0), tokens, method="mlm", evidence={"passes": 1}, cloze=cloze
         )
+    supports, outside = _supports(mlm, cloze, tokens, support, include)
     if candidates == "all":
-        return exact_conditionals(mlm, cloze, tokens, progress)
-    if not isinstance(candidates, int):
-        raise Misuse(f"expected a number of candidates, all or auto, got '{candidates}'")
-    known = cloze.truth or ()
-    include = ((known[0],), (known[1],)) if known else ((), ())
-    return cross_conditionals(
-        mlm, cloze, tokens, candidates, completion=completion, include=include, seed=seed, progress=progress
+        table = exact_conditionals(mlm, cloze, supports, progress)
+    else:
+        table = cross_conditionals(
+            mlm,
+            cloze,
+            supports,
+            candidates,
+            completion=completion,
+            include=(include[0], include[1]),
+            seed=seed,
+            progress=progress,
+        )
+    table.evidence["mass_outside_support"] = outside
+    return table
+
+
+def _tokens(mlm: MaskedLM, support: SupportChoice) -> Support:
+    """Return all the tokens that a blank may hold by kind, before any cut to the likeliest."""
+    if support == "all":
+        return Support.everything(mlm.vocabulary)
+    if support in ("auto", "words") or (isinstance(support, int) and support >= 1):
+        return Support.words(mlm.vocabulary)
+    raise Misuse(
+        f"unknown support '{support}': expected auto, words (no special or unused tokens), all, or a number "
+        f"of likeliest tokens"
     )
+
+
+def _supports(
+    mlm: MaskedLM, cloze: Cloze, tokens: Support, support: SupportChoice, include: tuple[tuple[int, ...], ...]
+) -> tuple[Supports, tuple[float, float]]:
+    """Return the tokens of each blank, and the mass that the model puts outside them with both blank.
+
+    `auto` keeps them all where the tables are affordable, and cuts them to the likeliest otherwise.
+    """
+    most = len(tokens)
+    if isinstance(support, int):
+        most = support
+    elif support == "auto":
+        most = min(LARGEST_AUTO_SUPPORT, math.isqrt(mlm.memory // table_bytes(1, 1)))
+    if most >= len(tokens):
+        return (tokens, tokens), (0.0, 0.0)
+    alone = both_blank(mlm, cloze, (tokens, tokens))
+    a, b = (tokens.likeliest(log_m, most, kept) for log_m, kept in zip(alone, include, strict=True))
+    inside = [float(log_m[tokens.indices(s.ids)].exp().sum()) for log_m, s in zip(alone, (a, b), strict=True)]
+    return (a, b), (max(0.0, 1 - inside[0]), max(0.0, 1 - inside[1]))
 
 
 def joint_of(table: PairConditionals | TokenDistribution, cloze: Cloze, method: str, **options: Any) -> Joint:

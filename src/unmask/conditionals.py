@@ -12,6 +12,7 @@ side; `unmask.cross` for the likely tokens only) or from anywhere else (`PairCon
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -169,24 +170,25 @@ def cells(table: Tensor, rows: Index, columns: Index) -> Tensor:
     return table[rows[:, None], columns[None, :]]
 
 
+Supports: TypeAlias = tuple[Support, Support]
+"""The tokens that A and B may hold."""
+
+
 @torch.inference_mode()
 def exact_conditionals(
-    mlm: MaskedLM, cloze: Cloze, support: Support, progress: Progress = silent
+    mlm: MaskedLM, cloze: Cloze, supports: Supports, progress: Progress = silent
 ) -> PairConditionals:
-    """Ask the model for every token at each side: 2V + 1 forward passes for a support of V tokens."""
+    """Ask the model for every token at each side: V_a + V_b + 1 forward passes."""
     check_pair(cloze)
-    check_tables_fit(mlm, len(support))
-    a_alone, b_alone = both_blank(mlm, cloze, support)
-    a_table, a_log_z = decoded(
-        mlm, mlm.states(mlm.fillings(cloze, 1, support.ids), cloze.blanks[0], progress), support
-    )
-    b_table, b_log_z = decoded(
-        mlm, mlm.states(mlm.fillings(cloze, 0, support.ids), cloze.blanks[1], progress), support
-    )
-    evidence = {"conditionals": "exact", "passes": 2 * len(support) + 1}
-    return PairConditionals(
-        a_table.T.contiguous(), b_table, a_alone, b_alone, a_log_z, b_log_z, support, support, evidence
-    )
+    check_tables_fit(mlm, supports)
+    alone = both_blank(mlm, cloze, supports)
+    # the columns of p(a|b) come from fillings of B seen at A; the rows of p(b|a) from fillings of A seen at B
+    a_states = mlm.states(mlm.fillings(cloze, 1, supports[1].ids), cloze.blanks[0], progress)
+    b_states = mlm.states(mlm.fillings(cloze, 0, supports[0].ids), cloze.blanks[1], progress)
+    a_table, a_log_z = decoded(mlm, a_states, supports[0])
+    b_table, b_log_z = decoded(mlm, b_states, supports[1])
+    evidence = {"conditionals": "exact", "passes": len(supports[0]) + len(supports[1]) + 1}
+    return PairConditionals(a_table.T.contiguous(), b_table, *alone, a_log_z, b_log_z, *supports, evidence)
 
 
 def check_pair(cloze: Cloze) -> None:
@@ -195,21 +197,30 @@ def check_pair(cloze: Cloze) -> None:
         raise Misuse(f"a pair joint needs two blanks, got {len(cloze.blanks)}")
 
 
-def check_tables_fit(mlm: MaskedLM, tokens: int) -> None:
-    """Insist that the tables of a pair, and the solver's copies of them, fit the memory budget."""
-    needed = 4 * 4 * tokens * tokens
+def table_bytes(rows: int, columns: int) -> int:
+    """Return what the two tables of a pair take, with the solver's copies of them as probabilities."""
+    return 4 * 4 * rows * columns
+
+
+def check_tables_fit(mlm: MaskedLM, supports: Supports) -> None:
+    """Insist that the tables of a pair fit the memory budget."""
+    rows, columns = len(supports[0]), len(supports[1])
+    needed = table_bytes(rows, columns)
     if needed > mlm.memory:
+        fitting = math.isqrt(mlm.memory // table_bytes(1, 1))
         raise Failure(
-            f"the tables of {tokens} tokens a blank need {show_bytes(needed)}, but the memory budget is "
-            f"{show_bytes(mlm.memory)}: raise --memory"
+            f"the tables of {rows} by {columns} tokens need {show_bytes(needed)}, but the memory budget is "
+            f"{show_bytes(mlm.memory)}: raise --memory, or take --support {fitting} for the likeliest tokens"
         )
 
 
-def both_blank(mlm: MaskedLM, cloze: Cloze, support: Support) -> tuple[Tensor, Tensor]:
-    """Return log m(a) and log m(b): the model's answers with both blank, over the support."""
+def both_blank(mlm: MaskedLM, cloze: Cloze, supports: Supports) -> tuple[Tensor, Tensor]:
+    """Return log m(a) and log m(b): the model's answers with both blank, over the supports."""
     ids = torch.tensor([cloze.ids])
-    columns = support.ids.to(mlm.device)
-    a, b = (mlm.logits(ids, position)[0, columns].double().log_softmax(-1) for position in cloze.blanks)
+    a, b = (
+        mlm.logits(ids, position)[0, support.ids.to(mlm.device)].double().log_softmax(-1)
+        for position, support in zip(cloze.blanks, supports, strict=True)
+    )
     return a, b
 
 

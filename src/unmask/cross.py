@@ -26,7 +26,14 @@ import torch
 from torch import Tensor
 
 from unmask.cloze import Cloze
-from unmask.conditionals import PairConditionals, both_blank, check_pair, check_tables_fit, decoded
+from unmask.conditionals import (
+    PairConditionals,
+    Supports,
+    both_blank,
+    check_pair,
+    check_tables_fit,
+    decoded,
+)
 from unmask.errors import Misuse
 from unmask.mlm import MaskedLM
 from unmask.progress import Progress, silent
@@ -53,7 +60,7 @@ class Evaluated:
 def cross_conditionals(
     mlm: MaskedLM,
     cloze: Cloze,
-    support: Support,
+    supports: Supports,
     candidates: int,
     *,
     completion: Completion = "learned",
@@ -66,8 +73,8 @@ def cross_conditionals(
     Args:
         mlm: the model.
         cloze: a text with two blanks.
-        support: the tokens that a blank may hold.
-        candidates: how many tokens to evaluate at each side, from 1 to the size of the support.
+        supports: the tokens that A and B may hold.
+        candidates: how many tokens to evaluate at each side, from 1 to the size of the smaller support.
         completion: how to complete the others, `plain` or `learned`.
         include: token ids that must be among those evaluated at A and at B.
         seed: of the random part of the sample.
@@ -76,26 +83,27 @@ def cross_conditionals(
     check_pair(cloze)
     if completion not in ("plain", "learned"):
         raise Misuse(f"unknown completion '{completion}': expected plain or learned")
-    if not 1 <= candidates <= len(support):
+    smaller = min(len(support) for support in supports)
+    if not 1 <= candidates <= smaller:
         raise Misuse(
-            f"expected from 1 to {len(support)} candidates (the tokens of the support), got {candidates}"
+            f"expected from 1 to {smaller} candidates (the tokens a blank may hold), got {candidates}"
         )
-    check_tables_fit(mlm, len(support))
-    alone = both_blank(mlm, cloze, support)
+    check_tables_fit(mlm, supports)
+    alone = both_blank(mlm, cloze, supports)
     generator = torch.Generator().manual_seed(seed)
     share = candidates if completion == "plain" else (candidates + 1) // 2
-    sides = [
-        _choose(alone[i], candidates, share, [support.index(t) for t in include[i]], generator)
+    a_side, b_side = (
+        _choose(alone[i], candidates, share, [supports[i].index(t) for t in include[i]], generator)
         for i in (0, 1)
-    ]
-    a_side, b_side = sides
-
+    )
     # the columns of p(a|b) come from fillings of B seen at A; the rows of p(b|a) from fillings of A seen at B
-    a_states = mlm.states(mlm.fillings(cloze, 1, support.ids[b_side.indices]), cloze.blanks[0], progress)
-    b_states = mlm.states(mlm.fillings(cloze, 0, support.ids[a_side.indices]), cloze.blanks[1], progress)
+    b_fillings = mlm.fillings(cloze, 1, supports[1].ids[b_side.indices])
+    a_fillings = mlm.fillings(cloze, 0, supports[0].ids[a_side.indices])
+    a_states = mlm.states(b_fillings, cloze.blanks[0], progress)
+    b_states = mlm.states(a_fillings, cloze.blanks[1], progress)
     complete = _complete_plain if completion == "plain" else _complete_learned
-    a_table, a_log_z, a_error = complete(mlm, support, b_side, a_states, alone[0])
-    b_table, b_log_z, b_error = complete(mlm, support, a_side, b_states, alone[1])
+    a_table, a_log_z, a_error = complete(mlm, supports[1], supports[0], b_side, a_states, alone[0])
+    b_table, b_log_z, b_error = complete(mlm, supports[0], supports[1], a_side, b_states, alone[1])
     evidence = {
         "conditionals": "cross",
         "candidates": candidates,
@@ -105,9 +113,7 @@ def cross_conditionals(
         "completion_error": {"a_given_b": a_error, "b_given_a": b_error},
         "evaluated": (a_side.indices, b_side.indices),
     }
-    return PairConditionals(
-        a_table.T.contiguous(), b_table, *alone, a_log_z, b_log_z, support, support, evidence
-    )
+    return PairConditionals(a_table.T.contiguous(), b_table, *alone, a_log_z, b_log_z, *supports, evidence)
 
 
 def _choose(
@@ -123,33 +129,36 @@ def _choose(
 
 
 def _complete_plain(
-    mlm: MaskedLM, support: Support, side: Evaluated, states: Tensor, alone: Tensor
+    mlm: MaskedLM, filled: Support, asked: Support, side: Evaluated, states: Tensor, alone: Tensor
 ) -> tuple[Tensor, Tensor, float | None]:
-    """Let every unevaluated token leave the other blank as it is with both blank."""
-    known, known_log_z = decoded(mlm, states, support)
-    table = alone.to(known.dtype).expand(len(support), -1).clone()
-    log_z = known_log_z.mean().expand(len(support)).clone()
+    """Let every unevaluated token of the filled blank leave the asked one as it is with both blank.
+
+    Returns log-probabilities [filled, asked], the normalisers of their logits [filled], and the error.
+    """
+    known, known_log_z = decoded(mlm, states, asked)
+    table = alone.to(known.dtype).expand(len(filled), -1).clone()
+    log_z = known_log_z.mean().expand(len(filled)).clone()
     table[side.indices], log_z[side.indices] = known, known_log_z
-    if len(side.indices) == len(support):
+    if len(side.indices) == len(filled):
         return table, log_z, None
     return table, log_z, float(_divergence(known, alone).mean())
 
 
 def _complete_learned(
-    mlm: MaskedLM, support: Support, side: Evaluated, states: Tensor, _alone: Tensor
+    mlm: MaskedLM, filled: Support, asked: Support, side: Evaluated, states: Tensor, _alone: Tensor
 ) -> tuple[Tensor, Tensor, float | None]:
-    """Predict the states of the unevaluated tokens from their input embeddings."""
-    if len(side.indices) == len(support):
+    """Predict the states of the unevaluated tokens from their input embeddings; returns the same."""
+    if len(side.indices) == len(filled):
         order = side.indices.argsort().to(states.device)
-        return (*decoded(mlm, states[order], support), None)
-    features = mlm.input_embeddings[support.ids.to(mlm.device)].double()
+        return (*decoded(mlm, states[order], asked), None)
+    features = mlm.input_embeddings[filled.ids.to(mlm.device)].double()
     chosen = side.indices.to(features.device)
     predicted, left_out = ridge(features[chosen], states.double(), features)
     everyone = predicted.to(states.dtype)
     everyone[chosen] = states
-    table, log_z = decoded(mlm, everyone, support)
+    table, log_z = decoded(mlm, everyone, asked)
     judged = slice(len(side.likely), None) if len(side.random) else slice(None)
-    without, _ = decoded(mlm, left_out[judged].to(states.dtype), support)
+    without, _ = decoded(mlm, left_out[judged].to(states.dtype), asked)
     return table, log_z, float(_divergence(table[chosen[judged]], without).mean())
 
 

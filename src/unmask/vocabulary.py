@@ -36,7 +36,7 @@ class Vocabulary:
 
     def __init__(self, tokenizer: Any, output_size: int) -> None:
         self.tokenizer = tokenizer
-        self.size = min(len(tokenizer), output_size)
+        self.size = min(max(tokenizer.get_vocab().values()) + 1, output_size)
         names = tokenizer.convert_ids_to_tokens(list(range(self.size)))
         self.tokens: tuple[str | None, ...] = tuple(names)
         self.mask_id: int = tokenizer.mask_token_id
@@ -104,9 +104,11 @@ class Vocabulary:
             return self._ids[self.start_mark + text]
         if text in self._ids:
             return self._ids[text]
-        pieces = self.tokenizer.tokenize(text)
-        if len(pieces) == 1 and pieces[0] in self._ids and pieces[0] != self.tokenizer.unk_token:
-            return self._ids[pieces[0]]
+        pieces: list[str] = []
+        for written in (text,) if self.start_mark is None else (f" {text}", text):
+            pieces = self.tokenizer.tokenize(written)
+            if len(pieces) == 1 and pieces[0] in self._ids and pieces[0] != self.tokenizer.unk_token:
+                return self._ids[pieces[0]]
         if not pieces or self.tokenizer.unk_token in pieces:
             raise Misuse(f"'{text}' is not in the model's vocabulary: give a token that it holds, or an id")
         raise Misuse(
@@ -140,6 +142,12 @@ class Support:
             raise Misuse("the vocabulary holds nothing but special and unused tokens: use the support 'all'")
         return Support(torch.tensor(kept), vocabulary, "words")
 
+    def likeliest(self, log_probs: Tensor, most: int, include: Sequence[int] = ()) -> Support:
+        """Return the `most` likeliest tokens by log-probabilities [support], and those included by id."""
+        best = log_probs.topk(min(most, len(self))).indices.tolist()
+        kept = sorted({*best, *(self.index(token_id) for token_id in include)})
+        return Support(self.ids[kept], self.vocabulary, f"the {len(kept)} likeliest")
+
     @staticmethod
     def numbered(size: int) -> Support:
         """Indices that are their own ids, for tables that do not come from a language model."""
@@ -158,14 +166,17 @@ class Support:
         else:
             token_id, shown = int(token), str(token)
         if token_id not in self._position:
-            known = self.vocabulary is not None and 0 <= token_id < self.vocabulary.size
-            why = "is a special or unused token" if known else f"is not an id from 0 to {self._largest}"
-            raise Misuse(f"{shown} {why}, outside the support of this distribution ({self.name})")
+            if self.vocabulary is None:
+                raise Misuse(f"{shown} is outside this table: expected an index from 0 to {len(self) - 1}")
+            if not 0 <= token_id < self.vocabulary.size:
+                raise Misuse(
+                    f"{shown} is no token of this model: expected an id from 0 to {self.vocabulary.size - 1}"
+                )
+            raise Misuse(
+                f"'{self.vocabulary.token(token_id)}' (id {token_id}) is a special or unused token, which a "
+                f"blank can't hold here: take the support 'all' to let it"
+            )
         return self._position[token_id]
-
-    @cached_property
-    def _largest(self) -> int:
-        return int(self.ids.max())
 
     def indices(self, tokens: int | str | Sequence[int | str] | Tensor) -> Tensor:
         """Return the indices of one token or of many, in the shape in which they came."""

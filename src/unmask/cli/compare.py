@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from unmask.cli import options as o
-from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
+from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
 
 
 def compare(
@@ -15,7 +15,7 @@ def compare(
     model: o.Model = "english",
     candidates: o.Candidates = "auto",
     completion: o.Completion = "learned",
-    support: o.SupportName = "words",
+    support: o.SupportName = "auto",
     top: o.Top = 3,
     seed: o.Seed = 0,
     truncate: o.Truncate = False,
@@ -25,22 +25,21 @@ def compare(
     json: o.Json = False,
 ) -> None:
     """Show what every construction makes of one text with two blanks."""
-    bar = Bar()
-    count = o.parse_candidates(candidates)
-    mlm = o.open_model(model, device, memory, allow_pickle, bar)
-    from unmask import api
-    from unmask.answers import compare_answer
-
-    joints = api.compare(
+    joints, mlm = o.ask(
+        "compare",
         text,
-        mlm=mlm,
-        candidates=count,
-        completion=completion,  # type: ignore[arg-type]
+        model=model,
+        device=device,
+        memory=memory,
+        allow_pickle=allow_pickle,
+        candidates=candidates,
         support=support,
+        completion=completion,
         seed=seed,
         truncate=truncate,
-        progress=bar,
     )
+    from unmask.answers import compare_answer
+
     answer = compare_answer(joints, mlm, top)
     if json:
         print_json(answer)

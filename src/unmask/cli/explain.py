@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from unmask.cli import options as o
-from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
+from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
 
 
 def explain(
@@ -17,7 +17,7 @@ def explain(
     method: o.Method = "ag",
     candidates: o.Candidates = "auto",
     completion: o.Completion = "learned",
-    support: o.SupportName = "words",
+    support: o.SupportName = "auto",
     seed: o.Seed = 0,
     truncate: o.Truncate = False,
     device: o.Device = "auto",
@@ -26,25 +26,24 @@ def explain(
     json: o.Json = False,
 ) -> None:
     """Fill two blanks jointly and show what independent answers miss."""
-    bar = Bar()
-    count = o.parse_candidates(candidates)
-    mlm = o.open_model(model, device, memory, allow_pickle, bar)
-    from unmask import api
+    joint, mlm = o.ask(
+        "fill",
+        text,
+        model=model,
+        device=device,
+        memory=memory,
+        allow_pickle=allow_pickle,
+        candidates=candidates,
+        support=support,
+        method=method,
+        completion=completion,
+        seed=seed,
+        truncate=truncate,
+    )
     from unmask.answers import explain_answer
     from unmask.errors import Misuse
     from unmask.pair import PairJoint
 
-    joint = api.fill(
-        text,
-        mlm=mlm,
-        method=method,
-        candidates=count,
-        completion=completion,  # type: ignore[arg-type]
-        support=support,
-        seed=seed,
-        truncate=truncate,
-        progress=bar,
-    )
     if not isinstance(joint, PairJoint):
         raise Misuse("there is nothing to explain about one blank: give a text with two")
     answer = explain_answer(joint, mlm)

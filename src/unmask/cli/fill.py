@@ -8,7 +8,7 @@ import typer
 
 from unmask.cli import options as o
 from unmask.cli.compare import compare
-from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
+from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
 
 
 def fill(
@@ -17,7 +17,7 @@ def fill(
     method: o.Method = "ag",
     candidates: o.Candidates = "auto",
     completion: o.Completion = "learned",
-    support: o.SupportName = "words",
+    support: o.SupportName = "auto",
     top: o.Top = 10,
     seed: o.Seed = 0,
     truncate: o.Truncate = False,
@@ -43,23 +43,22 @@ def fill(
             json,
         )
         return
-    bar = Bar()
-    count = o.parse_candidates(candidates)
-    mlm = o.open_model(model, device, memory, allow_pickle, bar)
-    from unmask import api
-    from unmask.answers import fill_answer
-
-    joint = api.fill(
+    joint, mlm = o.ask(
+        "fill",
         text,
-        mlm=mlm,
-        method=method,
-        candidates=count,
-        completion=completion,  # type: ignore[arg-type]
+        model=model,
+        device=device,
+        memory=memory,
+        allow_pickle=allow_pickle,
+        candidates=candidates,
         support=support,
+        method=method,
+        completion=completion,
         seed=seed,
         truncate=truncate,
-        progress=bar,
     )
+    from unmask.answers import fill_answer
+
     answer = fill_answer(joint, mlm, top)
     if json:
         print_json(answer)

@@ -10,7 +10,6 @@ from unmask.errors import Misuse
 
 if TYPE_CHECKING:
     from unmask.mlm import MaskedLM
-    from unmask.progress import Progress
 
 Text = Annotated[str, typer.Argument(help="A text with blanks: [MASK], ___ or the model's own mask token.")]
 Model = Annotated[
@@ -29,7 +28,11 @@ Completion = Annotated[
     str, typer.Option("--completion", help="How the other tokens are completed: learned or plain.")
 ]
 SupportName = Annotated[
-    str, typer.Option("--support", help="Tokens a blank may hold: words (no special ones) or all.")
+    str,
+    typer.Option(
+        "--support",
+        help="Tokens a blank may hold: auto, words (no special ones), all, or a number of likeliest ones.",
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of whatever is drawn at random.")]
 Truncate = Annotated[
@@ -54,11 +57,34 @@ def parse_candidates(given: str) -> Any:
         raise Misuse(f"expected a number of candidates, all or auto, got '{given}'") from None
 
 
-def open_model(model: str, device: str, memory: str, allow_pickle: bool, progress: Progress) -> MaskedLM:
-    """Load the model that a command names, saying so while it takes time."""
-    progress.started("loading the model", 0)
-    from unmask.api import load
+def parse_support(given: str) -> int | str:
+    """Return a number of likeliest tokens, or the name of a support."""
+    return int(given) if given.isdecimal() else given
 
-    mlm = load(model, device=device, memory=memory, allow_pickle=allow_pickle)
-    progress.finished()
-    return mlm
+
+def ask(
+    question: str,
+    text: str,
+    *,
+    model: str,
+    device: str,
+    memory: str,
+    allow_pickle: bool,
+    candidates: str,
+    support: str,
+    **settings: Any,
+) -> tuple[Any, MaskedLM]:
+    """Open the model that a command names and call the function of `unmask.api` of that name."""
+    from unmask.cli.terminal import Bar
+
+    bar = Bar()
+    count, tokens = parse_candidates(candidates), parse_support(support)
+    bar.started("loading the model", 0)
+    try:
+        from unmask import api
+
+        mlm = api.load(model, device=device, memory=memory, allow_pickle=allow_pickle)
+    finally:
+        bar.finished()
+    answer = getattr(api, question)(text, mlm=mlm, candidates=count, support=tokens, progress=bar, **settings)
+    return answer, mlm

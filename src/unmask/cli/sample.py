@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from unmask.cli import options as o
-from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
+from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
 
 Number = Annotated[int, typer.Option("--number", "-n", min=1, help="How many fillings to draw.")]
 
@@ -19,7 +19,7 @@ def sample(
     method: o.Method = "ag",
     candidates: o.Candidates = "auto",
     completion: o.Completion = "learned",
-    support: o.SupportName = "words",
+    support: o.SupportName = "auto",
     seed: o.Seed = 0,
     truncate: o.Truncate = False,
     device: o.Device = "auto",
@@ -28,23 +28,22 @@ def sample(
     json: o.Json = False,
 ) -> None:
     """Draw fillings from the joint distribution of a text's blanks."""
-    bar = Bar()
-    count = o.parse_candidates(candidates)
-    mlm = o.open_model(model, device, memory, allow_pickle, bar)
-    from unmask import api
-    from unmask.answers import sample_answer
-
-    joint = api.fill(
+    joint, mlm = o.ask(
+        "fill",
         text,
-        mlm=mlm,
-        method=method,
-        candidates=count,
-        completion=completion,  # type: ignore[arg-type]
+        model=model,
+        device=device,
+        memory=memory,
+        allow_pickle=allow_pickle,
+        candidates=candidates,
         support=support,
+        method=method,
+        completion=completion,
         seed=seed,
         truncate=truncate,
-        progress=bar,
     )
+    from unmask.answers import sample_answer
+
     answer = sample_answer(joint, mlm, number, seed)
     if json:
         print_json(answer)

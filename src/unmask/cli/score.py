@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from unmask.cli import options as o
-from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
+from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
 
 Braced = Annotated[
     str, typer.Argument(help="A text with braces around what is scored: 'The {man} {is} here.'")
@@ -20,7 +20,7 @@ def score(
     method: o.Method = "ag",
     candidates: o.Candidates = "auto",
     completion: o.Completion = "learned",
-    support: o.SupportName = "words",
+    support: o.SupportName = "auto",
     seed: o.Seed = 0,
     truncate: o.Truncate = False,
     device: o.Device = "auto",
@@ -29,23 +29,22 @@ def score(
     json: o.Json = False,
 ) -> None:
     """Score the words in braces under the joint of their blanks."""
-    bar = Bar()
-    count = o.parse_candidates(candidates)
-    mlm = o.open_model(model, device, memory, allow_pickle, bar)
-    from unmask import api
-    from unmask.answers import score_answer
-
-    result = api.score(
+    result, mlm = o.ask(
+        "score",
         text,
-        mlm=mlm,
-        method=method,
-        candidates=count,
-        completion=completion,  # type: ignore[arg-type]
+        model=model,
+        device=device,
+        memory=memory,
+        allow_pickle=allow_pickle,
+        candidates=candidates,
         support=support,
+        method=method,
+        completion=completion,
         seed=seed,
         truncate=truncate,
-        progress=bar,
     )
+    from unmask.answers import score_answer
+
     answer = score_answer(result, mlm)
     if json:
         print_json(answer)

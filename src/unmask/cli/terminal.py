@@ -61,7 +61,8 @@ class Bar(Progress):
 
 def print_json(answer: dict[str, Any]) -> None:
     """Print one JSON object and nothing else."""
-    sys.stdout.write(json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n")
+    plain = "utf" not in (sys.stdout.encoding or "").lower()
+    sys.stdout.write(json.dumps(answer, ensure_ascii=plain, allow_nan=False) + "\n")
 
 
 def print_table(title: str, columns: list[str], rows: list[list[str]], numbers: Collection[int] = ()) -> None:
@@ -71,7 +72,8 @@ def print_table(title: str, columns: list[str], rows: list[list[str]], numbers: 
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    # as Text: in a plain string the [MASK] of a user would be taken for rich's own markup
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for i, column in enumerate(columns):
         table.add_column(column, justify="right" if i in numbers else "left", overflow="fold")
     for row in rows:
@@ -105,4 +107,7 @@ def basis(answer: dict[str, Any]) -> str:
         how = f"{answer['candidates']} candidates a side, {answer['completion']} completion, {how}"
         if worst is not None:
             how += f", left-out error {worst:.3f} nats"
-    return f"{answer['model']}: {answer['support_size']:,} tokens a blank; {how}"
+    tokens = " and ".join(f"{size:,}" for size in dict.fromkeys(answer["support_sizes"]))
+    outside = max(answer["mass_outside_support"])
+    cut = f" (the likeliest; {100 * outside:.2g} % of the mass lies outside)" if outside else ""
+    return f"{answer['model']}: {tokens} tokens a blank{cut}; {how}"
