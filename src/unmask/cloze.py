@@ -6,7 +6,7 @@ Two ways to write one:
   tokenizer's own mask token), read by `parse_blanks`;
 - words to be scored, `The {man} {is} at the casino.`, read by `parse_braces`; `{{` and `}}` stand for
   plain braces. The text is tokenized whole, without its braces, and the tokens inside them become blanks
-  whose true tokens are known.
+  whose true tokens are known. Braces and blanks don't mix: a text is read in one of the two ways.
 
 From here on everything works on ids; the pieces of text around the blanks are kept for display alone.
 """
@@ -15,12 +15,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from unmask.errors import Misuse
 from unmask.vocabulary import Vocabulary
 
 BRACES = re.compile(r"\{\{|\}\}|\{|\}")
+
+
+class _Found(NamedTuple):
+    """A token inside braces: its position among the ids, and the stretch of text that it stands for."""
+
+    position: int
+    start: int
+    stop: int
 
 
 @dataclass(frozen=True)
@@ -56,9 +65,9 @@ def parse_blanks(text: str, vocabulary: Vocabulary, window: int, *, truncate: bo
     """Read a text whose blanks are to be filled."""
     if not text.strip():
         raise Misuse("expected a text with blanks, got an empty one: write it with [MASK] or ___ for a blank")
+    _check_encoding(text)
     tokenizer = vocabulary.tokenizer
-    blank = re.compile(rf"{re.escape(tokenizer.mask_token)}|\[MASK\]|_{{3,}}")
-    pieces = blank.split(text)
+    pieces = _blank(vocabulary).split(text)
     if len(pieces) == 1:
         raise Misuse(
             "the text has no blank: write [MASK], ___ or the model's own "
@@ -67,64 +76,92 @@ def parse_blanks(text: str, vocabulary: Vocabulary, window: int, *, truncate: bo
     ids = tokenizer(tokenizer.mask_token.join(pieces), verbose=False)["input_ids"]
     blanks = tuple(i for i, token_id in enumerate(ids) if token_id == vocabulary.mask_id)
     cloze = Cloze(tuple(ids), blanks, tuple(pieces), vocabulary)
-    return _within_window(cloze, window, truncate=truncate)
+    return _within_window(_with_unknown_noted(cloze), window, truncate=truncate)
 
 
 def parse_braces(text: str, vocabulary: Vocabulary, window: int, *, truncate: bool = False) -> Cloze:
     """Read a text whose words in braces are to be scored."""
     if not text.strip():
         raise Misuse("expected a text with words in braces, got an empty one: write {word} for each")
+    _check_encoding(text)
     plain, spans = _strip_braces(text)
     if not spans:
         raise Misuse("nothing is marked to be scored: put braces around it, as in 'The {man} {is} here.'")
-    ids, blanks = _locate(plain, spans, vocabulary)
+    blank = _blank(vocabulary).search(plain)
+    if blank:
+        raise Misuse(
+            f"the text has both braces and a blank ({blank.group()}): put a word in braces where the blank "
+            f"is to score it, or write [MASK] for the braces to fill them"
+        )
+    ids, found = _locate(plain, spans, vocabulary)
     notes = []
     truth: list[int] = []
     pieces: list[str] = []
     end = 0
-    for (start, stop), positions in zip(spans, blanks, strict=True):
-        tokens = [vocabulary.token(ids[i]) for i in positions]
-        if len(positions) > 1:
+    for (start, stop), inside in zip(spans, found, strict=True):
+        tokens = [vocabulary.token(ids[token.position]) for token in inside]
+        if len(tokens) > 1:
             notes.append(
                 f"'{plain[start:stop]}' is {len(tokens)} tokens for this model ({' '.join(tokens)}) "
                 f"and counts as {len(tokens)} blanks"
             )
-        pieces += [plain[end:start], *[""] * (len(positions) - 1)]
-        truth += [ids[i] for i in positions]
-        end = stop
+        for token in inside:
+            pieces.append(plain[end : token.start])
+            truth.append(ids[token.position])
+            end = token.stop
     pieces.append(plain[end:])
-    flat = tuple(i for positions in blanks for i in positions)
+    flat = tuple(token.position for inside in found for token in inside)
     masked = tuple(vocabulary.mask_id if i in flat else token_id for i, token_id in enumerate(ids))
     cloze = Cloze(masked, flat, tuple(pieces), vocabulary, tuple(truth), tuple(notes))
-    return _within_window(cloze, window, truncate=truncate)
+    return _within_window(_with_unknown_noted(cloze), window, truncate=truncate)
+
+
+def _blank(vocabulary: Vocabulary) -> re.Pattern[str]:
+    """Return what stands for a blank in a text."""
+    return re.compile(rf"{re.escape(vocabulary.tokenizer.mask_token)}|\[MASK\]|_{{3,}}")
+
+
+def _check_encoding(text: str) -> None:
+    """Refuse what is no text: a terminal hands over broken bytes as half characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise Misuse(
+            f"the text is not valid Unicode from character {error.start + 1} on: write it in UTF-8"
+        ) from None
 
 
 def _strip_braces(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text without its braces and the character spans that they enclosed."""
+    """Return the text without its braces and the character spans that they enclosed, blank ends left out.
+
+    As in Python's format strings, the first closing brace after a word ends it: {{{man}}} is a plain
+    brace, a word, and a plain brace.
+    """
     plain, spans = "", []
     opened: int | None = None
     end = 0
-    for match in BRACES.finditer(text):
+    while match := BRACES.search(text, end):
         plain += text[end : match.start()]
         end = match.end()
-        sign = match.group()
+        sign, place = match.group(), match.start() + 1
+        word = plain[opened:].strip() if opened is not None else ""
+        if sign == "}}" and word:
+            sign, end = "}", match.start() + 1
         if sign in ("{{", "}}"):
             plain += sign[0]
         elif sign == "{":
             if opened is not None:
-                raise Misuse(
-                    f"a brace opens inside another one at character {match.start()}: close the first"
-                )
+                raise Misuse(f"a brace opens inside another one at character {place}: close the first")
             opened = len(plain)
         elif opened is None:
             raise Misuse(
-                f"a brace closes at character {match.start()} that was never opened: "
-                f"write }}}} for a plain one"
+                f"a brace closes at character {place} that was never opened: write }}}} for a plain one"
             )
+        elif not word:
+            raise Misuse(f"empty braces at character {place}: put the word to be scored inside")
         else:
-            if not plain[opened:].strip():
-                raise Misuse(f"empty braces at character {match.start()}: put the word to be scored inside")
-            spans.append((opened, len(plain)))
+            start = plain.index(word, opened)
+            spans.append((start, start + len(word)))
             opened = None
     if opened is not None:
         raise Misuse("a brace opens and does not close: write {word}, or {{ for a plain brace")
@@ -133,8 +170,8 @@ def _strip_braces(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 def _locate(
     plain: str, spans: list[tuple[int, int]], vocabulary: Vocabulary
-) -> tuple[list[int], list[list[int]]]:
-    """Tokenize the text and return its ids with the positions of the tokens inside each span."""
+) -> tuple[list[int], list[list[_Found]]]:
+    """Tokenize the text and return its ids with the tokens inside each span."""
     tokenizer = vocabulary.tokenizer
     if not tokenizer.is_fast:
         return _locate_by_pieces(plain, spans, vocabulary)
@@ -153,33 +190,59 @@ def _locate(
                     f"the braces around '{plain[start:stop]}' cut the token '{token.strip()}' of this model: "
                     f"put them around the whole word"
                 )
-            inside.append(position)
+            inside.append(_Found(position, first, last))
         if not inside:
-            raise Misuse(f"'{plain[start:stop]}' is no token at all for this model: nothing to score")
+            raise _nothing_to_score(plain[start:stop])
         found.append(inside)
     return ids, found
 
 
 def _locate_by_pieces(
     plain: str, spans: list[tuple[int, int]], vocabulary: Vocabulary
-) -> tuple[list[int], list[list[int]]]:
+) -> tuple[list[int], list[list[_Found]]]:
     """Do the same for tokenizers that give no offsets: tokenize the stretches apart and join the ids."""
     tokenizer = vocabulary.tokenizer
+
+    def tokenized(stretch: str) -> list[int]:
+        return list(tokenizer(stretch, add_special_tokens=False, verbose=False)["input_ids"])
+
     body: list[int] = []
     found = []
     end = 0
     for start, stop in spans:
-        body += tokenizer(plain[end:start], add_special_tokens=False, verbose=False)["input_ids"]
-        inside = tokenizer(plain[start:stop], add_special_tokens=False, verbose=False)["input_ids"]
+        body += tokenized(plain[end:start])
+        inside = tokenized(plain[start:stop])
         if not inside:
-            raise Misuse(f"'{plain[start:stop]}' is no token at all for this model: nothing to score")
-        found.append(list(range(len(body), len(body) + len(inside))))
+            raise _nothing_to_score(plain[start:stop])
+        # which token stands for which letters is not known: the first one stands for the whole word
+        shares = [(start, stop)] + [(stop, stop)] * (len(inside) - 1)
+        found.append([_Found(len(body) + i, *share) for i, share in enumerate(shares)])
         body += inside
         end = stop
-    body += tokenizer(plain[end:], add_special_tokens=False, verbose=False)["input_ids"]
+    body += tokenized(plain[end:])
+    if body != tokenized(plain):
+        raise Misuse("the braces cut a token of this model: put them around whole words")
     ids = list(tokenizer.build_inputs_with_special_tokens(body))
     before = next(i for i in range(len(ids)) if ids[i : i + len(body)] == body)
-    return ids, [[before + i for i in inside] for inside in found]
+    return ids, [[token._replace(position=before + token.position) for token in inside] for inside in found]
+
+
+def _nothing_to_score(word: str) -> Misuse:
+    return Misuse(f"'{word}' is no token at all for this model, so there is nothing to score: choose another")
+
+
+def _with_unknown_noted(cloze: Cloze) -> Cloze:
+    """Say so if part of the text is unknown to the model, which then reads a placeholder there."""
+    tokenizer = cloze.vocabulary.tokenizer
+    count = cloze.ids.count(tokenizer.unk_token_id)
+    if not count:
+        return cloze
+    what = "a token of the text is" if count == 1 else f"{count} tokens of the text are"
+    note = (
+        f"{what} unknown to this model, which reads {tokenizer.unk_token} there: check the spelling, and "
+        f"that the tokenizer is the model's own"
+    )
+    return replace(cloze, notes=(*cloze.notes, note))
 
 
 def _within_window(cloze: Cloze, window: int, *, truncate: bool) -> Cloze:
