@@ -104,6 +104,11 @@ def _check_weights(source: str, model: Any, report: dict[str, Any]) -> None:
 
 def _cannot_open(source: str, error: Exception, is_directory: bool) -> Exception:
     if is_directory:
+        if "`model_type` key" in str(error):
+            return Failure(
+                f"'{Path(source) / 'config.json'}' does not say which kind of model it is: add a line "
+                f'such as "model_type": "bert" to it'
+            )
         return Failure(
             f"the checkpoint in '{source}' can't be read ({_first_line(error)}): it may be damaged"
         )
