@@ -86,6 +86,17 @@ class TestSupport:
         with pytest.raises(Misuse, match=message):
             Support.words(mlm_of("bert").vocabulary).index(token)
 
+    def test_a_support_of_the_likeliest_tokens_names_itself_when_it_lacks_one(self, mlm_of: Models) -> None:
+        words = Support.words(mlm_of("bert").vocabulary)
+        log_probs = torch.zeros(len(words))
+        log_probs[[4, 2]] = 1.0
+        few = words.likeliest(log_probs, 2, include=[words.ids[9]])
+        assert few.ids.tolist() == words.ids[[2, 4, 9]].tolist()
+        with pytest.raises(Misuse, match=r"'man' \(id 45\) is not among the 3 likeliest tokens.*take more"):
+            few.index("man")
+        with pytest.raises(Misuse, match="special or unused"):
+            few.index("[MASK]")
+
     def test_the_support_of_everything_holds_the_special_tokens(self, mlm_of: Models) -> None:
         assert Support.everything(mlm_of("bert").vocabulary).index("[MASK]") == 9
 

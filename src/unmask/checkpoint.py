@@ -50,8 +50,8 @@ def open_checkpoint(source: str | Path, *, allow_pickle: bool = False) -> tuple[
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     except Exception as error:
         raise Failure(f"the tokenizer of '{source}' can't be read: {_first_line(error)}") from error
-    if tokenizer.mask_token_id is None:
-        raise Misuse(f"the tokenizer of '{source}' has no mask token, so it can't mark a blank: not an MLM")
+    _check_tokenizer(source, tokenizer)
+    config.return_dict = True  # some old checkpoints ask for bare tuples
     try:
         model, report = AutoModelForMaskedLM.from_pretrained(
             source,
@@ -79,6 +79,21 @@ def _check_files(directory: Path, *, allow_pickle: bool) -> None:
         raise Misuse(
             f"'{directory}' holds pickled weights only, which can run code when read: if you trust them, "
             f"allow it with --allow-pickle (allow_pickle=True)"
+        )
+
+
+def _check_tokenizer(source: str, tokenizer: Any) -> None:
+    """Refuse a tokenizer that can't read a text or can't mark a blank in it."""
+    if set(tokenizer.get_vocab().values()) <= set(tokenizer.all_special_ids):
+        # where the files of the vocabulary are missing, the library makes up a tokenizer without one
+        raise Failure(
+            f"'{source}' holds no vocabulary: expected the files of its tokenizer, such as tokenizer.json or "
+            f"vocab.txt, beside the weights"
+        )
+    if tokenizer.mask_token_id is None:
+        raise Misuse(
+            f"the tokenizer of '{source}' has no mask token, so it can't mark a blank: give a masked "
+            f"language model such as BERT, RoBERTa or ESM"
         )
 
 

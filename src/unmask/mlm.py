@@ -60,6 +60,7 @@ class MaskedLM:
         self.name = name
         self.memory = parse_bytes(memory)
         self.output_layer = model.get_output_embeddings()
+        self._check_known(tokenizer.mask_token_id)
         self._positions_start = _positions_start(model)
         self._accepts_positions = "position_ids" in inspect.signature(model.forward).parameters
         self.window = _window(model.config, tokenizer, self._positions_start)
@@ -90,6 +91,7 @@ class MaskedLM:
     def states(self, ids: Tensor, position: int, progress: Progress = silent) -> Tensor:
         """Return the states at `position` of each text, [texts, features]; `ids` is [texts, length]."""
         size = self.batch_size(ids.shape[1])
+        self._check_known(int(ids.max()))
         found = []
         for batch in progress.over(ids.split(size), total=len(ids), size=len):
             found.append(self._forward(batch.to(self.device), position).clone())
@@ -127,11 +129,23 @@ class MaskedLM:
             )
         return int(min(size, LARGEST_BATCH))
 
+    def _check_known(self, largest: int) -> None:
+        """Refuse an id that the tokenizer knows and the model does not."""
+        known = len(self.model.get_input_embeddings().weight)
+        if largest >= known:
+            token = self.tokenizer.convert_ids_to_tokens(largest)
+            raise Failure(
+                f"the tokenizer gives '{token}' the id {largest}, but the ids of the model '{self.name}' end "
+                f"at {known - 1}: the two do not belong together, take both from one checkpoint"
+            )
+
     def _forward(self, ids: Tensor, position: int) -> Tensor:
+        if not self._separable:
+            return self._plain(ids)[:, position]
         with self._cut_to(position):
-            result = self._before_output_layer(ids) if self._separable else self._plain(ids)
-        assert result is not None
-        return result[:, 0]
+            state = self._before_output_layer(ids)
+        assert state is not None
+        return state[:, 0]
 
     def _plain(self, ids: Tensor) -> Tensor:
         """Run the model as the library does and return its logits, [texts, positions, outputs]."""
@@ -184,7 +198,8 @@ class MaskedLM:
     def _probe(self) -> tuple[bool, Tensor, int]:
         """Find out whether the logits are the output layer's result plus a constant, and which constant.
 
-        Returns (whether they are, the constant [outputs], the number of outputs).
+        The head must also read each position by itself, so that it can be shown one alone.
+        Returns (whether this is so, the constant [outputs], the number of outputs).
         """
         mask = self.tokenizer.mask_token_id  # never masks alone: ESM divides by the share of other tokens
         ids = torch.tensor([[mask, 0, 1], [mask, 1, 0]], device=self.device)
@@ -196,8 +211,10 @@ class MaskedLM:
             )
         state = self._before_output_layer(ids) if self.output_layer is not None else None
         if state is not None:
+            with self._cut_to(1):
+                alone = self._before_output_layer(ids)
             offset = plain - self.output_layer(state)
-            if torch.allclose(offset, offset[0, 0].expand_as(offset), atol=1e-4):
+            if _same(alone, state[:, 1:2]) and _same(offset, offset[:1, :1].expand_as(offset)):
                 return True, offset[0, 0], outputs
         return False, torch.zeros(outputs, device=self.device), outputs
 
@@ -208,15 +225,22 @@ def choose_device(name: str) -> torch.device:
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    device: torch.device | None
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise Misuse(f"unknown device '{name}': expected auto, cpu, cuda or mps") from None
+        device = None
+    if device is None or device.type not in ("cpu", "cuda", "mps"):
+        raise Misuse(f"unknown device '{name}': expected auto, cpu, cuda or mps")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise Misuse("this machine has no CUDA device that torch can use: take --device cpu")
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise Misuse("this machine has no Apple GPU that torch can use: take --device cpu")
     return device
+
+
+def _same(one: Tensor | None, other: Tensor) -> bool:
+    return one is not None and one.shape == other.shape and torch.allclose(one, other, atol=1e-4)
 
 
 def _positions_start(model: Any) -> int:

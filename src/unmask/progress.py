@@ -34,10 +34,12 @@ class Progress:
     ) -> Iterator[Item]:
         """Go through items and report each when it is done."""
         self.started(stage, total)
-        for item in items:
-            yield item
-            self.advanced(size(item))
-        self.finished()
+        try:
+            for item in items:
+                yield item
+                self.advanced(size(item))
+        finally:
+            self.finished()
 
 
 silent = Progress()

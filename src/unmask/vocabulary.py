@@ -172,9 +172,14 @@ class Support:
                 raise Misuse(
                     f"{shown} is no token of this model: expected an id from 0 to {self.vocabulary.size - 1}"
                 )
+            named = f"'{self.vocabulary.token(token_id)}' (id {token_id})"
+            if token_id in self.vocabulary.special_ids | self.vocabulary.unused_ids:
+                raise Misuse(
+                    f"{named} is a special or unused token, which a blank can't hold here: take the support "
+                    f"'all' to let it"
+                )
             raise Misuse(
-                f"'{self.vocabulary.token(token_id)}' (id {token_id}) is a special or unused token, which a "
-                f"blank can't hold here: take the support 'all' to let it"
+                f"{named} is not among {self.name} tokens that the blank may hold: take more of them"
             )
         return self._position[token_id]
 
