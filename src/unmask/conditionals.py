@@ -33,6 +33,7 @@ Index: TypeAlias = slice | Tensor
 
 EVERYTHING = slice(None)
 BLOCK_CELLS = 2**21
+STATES_AT_ONCE = 256
 
 SMALLEST_LINEAR = -80.0
 """Log-probabilities above this are safe as float32 probabilities (the smallest normal one is e^-87.3)."""
@@ -226,11 +227,13 @@ def both_blank(mlm: MaskedLM, cloze: Cloze, supports: Supports) -> tuple[Tensor,
 
 def decoded(mlm: MaskedLM, states: Tensor, support: Support) -> tuple[Tensor, Tensor]:
     """Return log-probabilities over the support [states, support] and the logits' normalisers [states]."""
-    columns = support.ids.to(mlm.device)
+    decode = mlm.decoder(support.ids)
     table = torch.empty(len(states), len(support), device=states.device)
     log_z = torch.empty(len(states), device=states.device, dtype=torch.float64)
-    for start in range(0, len(states), 512):
-        block = mlm.decode(states[start : start + 512])[:, columns]
-        log_z[start : start + 512] = block.logsumexp(1)
-        table[start : start + 512] = block.log_softmax(1)
+    for start in range(0, len(states), STATES_AT_ONCE):
+        part = slice(start, start + STATES_AT_ONCE)
+        block = decode(states[part])
+        total = block.logsumexp(1)
+        log_z[part] = total
+        torch.sub(block, total[:, None], out=table[part])
     return table, log_z

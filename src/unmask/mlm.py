@@ -11,7 +11,7 @@ A model whose output layer can't be told apart has its logits as its states, and
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,16 @@ class MaskedLM:
         for batch in progress.over(ids.split(size), total=len(ids), size=len):
             found.append(self._forward(batch.to(self.device), position).clone())
         return torch.cat(found)
+
+    def decoder(self, token_ids: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the output layer cut to some tokens: states [texts, features] -> logits [texts, tokens]."""
+        columns = token_ids.to(self.device)
+        if self._separable and isinstance(self.output_layer, torch.nn.Linear):
+            weight, bias = self.output_layer.weight[columns], self._offset[columns]
+            if self.output_layer.bias is not None:
+                bias = bias + self.output_layer.bias[columns]
+            return lambda states: torch.nn.functional.linear(states, weight, bias)
+        return lambda states: self.decode(states)[..., columns]
 
     @torch.inference_mode()
     def decode(self, states: Tensor) -> Tensor:
