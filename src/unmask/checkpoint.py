@@ -7,7 +7,6 @@ fill in random ones and go on.
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,7 @@ def open_checkpoint(source: str | Path, *, allow_pickle: bool = False) -> tuple[
     logging.set_verbosity_error()
     try:
         config = AutoConfig.from_pretrained(source, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:
         raise _cannot_open(source, error, is_directory) from error
     if type(config) not in AutoModelForMaskedLM._model_mapping:
         raise Misuse(
@@ -49,7 +48,10 @@ def open_checkpoint(source: str | Path, *, allow_pickle: bool = False) -> tuple[
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     except Exception as error:
-        raise Failure(f"the tokenizer of '{source}' can't be read: {_first_line(error)}") from error
+        raise Failure(
+            f"the tokenizer of '{source}' can't be read ({_first_line(error)}): expected its files, such as "
+            f"tokenizer.json or vocab.txt, beside the weights"
+        ) from error
     _check_tokenizer(source, tokenizer)
     config.return_dict = True  # some old checkpoints ask for bare tuples
     try:
@@ -59,6 +61,7 @@ def open_checkpoint(source: str | Path, *, allow_pickle: bool = False) -> tuple[
             trust_remote_code=False,
             use_safetensors=None if allow_pickle else True,
             dtype=torch.float32,
+            ignore_mismatched_sizes=True,  # they are refused below, in words that say what is wrong
             output_loading_info=True,
         )
     except Exception as error:
@@ -99,6 +102,12 @@ def _check_tokenizer(source: str, tokenizer: Any) -> None:
 
 def _check_weights(source: str, model: Any, report: dict[str, Any]) -> None:
     """Refuse a checkpoint that lacks part of the model, or whose weights are not finite."""
+    if report["mismatched_keys"]:
+        name, found, expected = sorted(report["mismatched_keys"])[0]
+        raise Failure(
+            f"'{source}' holds weights of other shapes than its config.json says ({name} is {list(found)}, "
+            f"not {list(expected)}): take both files from one checkpoint"
+        )
     missing = sorted(report["missing_keys"])
     if missing:
         raise Failure(
@@ -106,14 +115,11 @@ def _check_weights(source: str, model: Any, report: dict[str, Any]) -> None:
             f"{', ...' if len(missing) > 3 else ''}): it may be an encoder without a head; "
             f"'unmask train' can give it one"
         )
-    if report["mismatched_keys"]:
-        raise Failure(
-            f"'{source}' holds weights of other shapes than its config.json says: not a whole checkpoint"
-        )
     for name, weight in model.named_parameters():
         if not torch.isfinite(weight).all():
             raise Failure(
-                f"'{source}' holds weights that are not numbers (NaN or infinite) in {name}: damaged"
+                f"'{source}' holds weights that are not numbers (NaN or infinite) in {name}: it is damaged, "
+                f"take another copy"
             )
 
 
@@ -125,10 +131,16 @@ def _cannot_open(source: str, error: Exception, is_directory: bool) -> Exception
                 f'such as "model_type": "bert" to it'
             )
         return Failure(
-            f"the checkpoint in '{source}' can't be read ({_first_line(error)}): it may be damaged"
+            f"the checkpoint in '{source}' can't be read ({_first_line(error)}): it may be damaged, take "
+            f"another copy"
         )
-    if os.environ.get("HF_HUB_OFFLINE") == "1":
-        return Misuse(f"'{source}' is no directory here, and the hub is switched off (HF_HUB_OFFLINE=1)")
+    from huggingface_hub.constants import HF_HUB_OFFLINE
+
+    if HF_HUB_OFFLINE:
+        return Misuse(
+            f"'{source}' is no directory here, and the hub is switched off (HF_HUB_OFFLINE): give a "
+            f"directory, or switch it on"
+        )
     return Misuse(
         f"'{source}' is no directory here, and the hub could not give it ({_first_line(error)}): check the "
         f"name and the network, or give a directory"
