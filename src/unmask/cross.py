@@ -74,7 +74,7 @@ def cross_conditionals(
         mlm: the model.
         cloze: a text with two blanks.
         supports: the tokens that A and B may hold.
-        candidates: how many tokens to evaluate at each side, from 1 to the size of the smaller support.
+        candidates: how many tokens to evaluate at each side, from 1 to the size of the support.
         completion: how to complete the others, `plain` or `learned`.
         include: token ids that must be among those evaluated at A and at B.
         seed: of the random part of the sample.
@@ -83,11 +83,9 @@ def cross_conditionals(
     check_pair(cloze)
     if completion not in ("plain", "learned"):
         raise Misuse(f"unknown completion '{completion}': expected plain or learned")
-    smaller = min(len(support) for support in supports)
-    if not 1 <= candidates <= smaller:
-        raise Misuse(
-            f"expected from 1 to {smaller} candidates (the tokens a blank may hold), got {candidates}"
-        )
+    most = max(len(support) for support in supports)
+    if not 1 <= candidates <= most:
+        raise Misuse(f"expected from 1 to {most} candidates (the tokens a blank may hold), got {candidates}")
     check_tables_fit(mlm, supports)
     alone = both_blank(mlm, cloze, supports)
     generator = torch.Generator().manual_seed(seed)
