@@ -27,7 +27,7 @@ from unittest import mock
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 EMBEDDED = ROOT / "src" / "unmask" / "models" / "english" / "config.json"
-COMMANDS = ("fill", "score", "sample", "compare", "models", "cite")
+COMMANDS = ("fill", "score", "sample", "compare", "explain", "models", "cite")
 DOCTEST_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PRETTY = ["|", "python", "-m", "json.tool"]
 FENCE = re.compile(r"^(`{3,})\s*\{?([\w-]*)")

@@ -5,6 +5,7 @@
 
 gives what `unmask fill --help` says, as a table. `{command}` without a name gives the options that stand
 before the command's name. An unknown name is a warning, and so an error: the page can't outlive the command.
+`{other-commands}` with the names of those that have a place of their own shows the rest: none is missed.
 """
 
 from __future__ import annotations
@@ -42,6 +43,31 @@ class Command(Directive):
         return [nodes.literal_block(usage, usage, language="text"), _table(records)]
 
 
+class OtherCommands(Directive):
+    """Shows every command that is not named."""
+
+    optional_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        shown = set(" ".join(self.arguments).split())
+        found: list[nodes.Node] = []
+        for name in command_names():
+            if name not in shown:
+                does, usage, records = command_help(name)
+                found += [nodes.rubric("", name), nodes.paragraph("", does)]
+                found += [nodes.literal_block(usage, usage, language="text"), _table(records)]
+        return found
+
+
+def command_names() -> list[str]:
+    """Return the names of all commands, in the order of `unmask --help`."""
+    from unmask.cli import app
+
+    root: Any = typer.main.get_command(app)
+    return list(root.commands)
+
+
 def _table(records: list[tuple[str, str]]) -> nodes.table:
     table = nodes.table(classes=["colwidths-given"])
     group = nodes.tgroup(cols=2)
@@ -61,6 +87,7 @@ def _table(records: list[tuple[str, str]]) -> nodes.table:
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Register the directive."""
+    """Register the directives."""
     app.add_directive("command", Command)
+    app.add_directive("other-commands", OtherCommands)
     return {"version": "1", "parallel_read_safe": True}
