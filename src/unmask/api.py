@@ -207,31 +207,22 @@ def conditionals(
         raise Misuse(
             f"the text has {len(cloze.blanks)} blanks, and one or two can be filled jointly: leave two"
         )
-    if candidates == "auto":
-        candidates = "all" if len(tokens) <= LARGEST_AUTO_EXACT else min(AUTO_CANDIDATES, len(tokens))
-    if candidates != "all" and not isinstance(candidates, int):
-        raise Misuse(f"expected a number of candidates, all or auto, got '{candidates}'")
-    if candidates != "all" and not 1 <= candidates <= len(tokens):
-        raise Misuse(
-            f"expected from 1 to {len(tokens)} candidates (the tokens a blank may hold), got {candidates}"
-        )
+    _check_candidates(candidates, min(support, len(tokens)) if isinstance(support, int) else len(tokens))
     include = tuple((token,) for token in cloze.truth) if cloze.truth else ((),) * len(cloze.blanks)
     for (token,) in filter(None, include):
         tokens.index(token)
     if len(cloze.blanks) == 1:
-        logits = mlm.logits(torch.tensor([cloze.ids]), cloze.blanks[0])[0, tokens.ids.to(mlm.device)]
-        return TokenDistribution(
-            logits.double().log_softmax(0), tokens, method="mlm", evidence={"passes": 1}, cloze=cloze
-        )
+        return _one_blank(mlm, cloze, tokens, support, include[0])
     supports, outside = _supports(mlm, cloze, tokens, support, include)
-    if candidates == "all":
+    most = max(len(tokens_of_blank) for tokens_of_blank in supports)
+    if candidates == "all" or (candidates == "auto" and most <= LARGEST_AUTO_EXACT):
         table = exact_conditionals(mlm, cloze, supports, progress)
     else:
         table = cross_conditionals(
             mlm,
             cloze,
             supports,
-            candidates,
+            min(AUTO_CANDIDATES, most) if candidates == "auto" else candidates,
             completion=completion,
             include=(include[0], include[1]),
             seed=seed,
@@ -239,6 +230,30 @@ def conditionals(
         )
     table.evidence["mass_outside_support"] = outside
     return table
+
+
+def _check_candidates(candidates: Candidates, most: int) -> None:
+    """Refuse a number of candidates that can't be, before any work is done."""
+    if candidates in ("auto", "all"):
+        return
+    if not isinstance(candidates, int):
+        raise Misuse(f"expected a number of candidates, all or auto, got '{candidates}'")
+    if not 1 <= candidates <= most:
+        raise Misuse(f"expected from 1 to {most} candidates (the tokens a blank may hold), got {candidates}")
+
+
+def _one_blank(
+    mlm: MaskedLM, cloze: Cloze, tokens: Support, support: SupportChoice, include: tuple[int, ...]
+) -> TokenDistribution:
+    """Return the plain model's answer, over the likeliest tokens alone if a number of them is asked for."""
+    logits = mlm.logits(torch.tensor([cloze.ids]), cloze.blanks[0])[0, tokens.ids.to(mlm.device)].double()
+    evidence: dict[str, Any] = {"passes": 1}
+    if isinstance(support, int) and support < len(tokens):
+        kept = tokens.likeliest(logits, support, include)
+        inside = tokens.indices(kept.ids).to(logits.device)
+        evidence["mass_outside_support"] = (max(0.0, 1 - float(logits.softmax(0)[inside].sum())),)
+        tokens, logits = kept, logits[inside]
+    return TokenDistribution(logits.log_softmax(0), tokens, method="mlm", evidence=evidence, cloze=cloze)
 
 
 def _tokens(mlm: MaskedLM, support: SupportChoice) -> Support:
