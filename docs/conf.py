@@ -28,6 +28,11 @@ exclude_patterns = ["_build"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+autodoc_type_aliases = {
+    name: name for name in ("Candidates", "Completion", "Index", "SupportChoice", "Token", "Tokens")
+}
+default_role = "code"  # docstrings write `code` with single backticks
 python_maximum_signature_line_length = 88
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
