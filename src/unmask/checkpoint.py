@@ -23,10 +23,13 @@ HUB_NAME = re.compile(r"^[\w.-]+(/[\w.-]+)?$")
 def open_checkpoint(source: str | Path, *, allow_pickle: bool = False) -> tuple[Any, Any]:
     """Return the model (float32, in evaluation mode) and the tokenizer of a directory or a hub name."""
     source = str(source)
-    is_directory = Path(source).is_dir()
+    try:
+        is_directory, exists = Path(source).is_dir(), Path(source).exists()
+    except OSError:  # longer than a path may be
+        is_directory = exists = False
     if is_directory:
         _check_files(Path(source), allow_pickle=allow_pickle)
-    elif Path(source).exists():
+    elif exists:
         raise Misuse(f"'{source}' is a file: give the directory of the checkpoint that holds its config.json")
     elif not HUB_NAME.match(source):
         raise Misuse(f"no model at '{source}': give a checkpoint's directory, a hub name, or 'english'")

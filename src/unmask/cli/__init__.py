@@ -62,7 +62,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that is not Unicode fails no command
     try:
-        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        code = app(sys.argv[1:] or ["--help"], prog_name="unmask", standalone_mode=False)
     except Exception as error:
         if "--debug" in sys.argv and not hasattr(error, "format_message"):
             raise

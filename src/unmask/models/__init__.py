@@ -25,8 +25,8 @@ class Embedded:
 
 def locate(source: str) -> str:
     """Return the directory of an embedded model of that name, or the source as it is."""
-    directory = HERE / source
-    return str(directory) if source.isidentifier() and (directory / "config.json").is_file() else source
+    known = {config.parent.name: config.parent for config in HERE.glob("*/config.json")}
+    return str(known.get(source, source))
 
 
 def embedded() -> list[Embedded]:
