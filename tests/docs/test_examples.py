@@ -79,6 +79,7 @@ def test_the_pages_have_examples_of_both_kinds():
         ("-0.123", "0.123", False),
         ("4.2e-04 %", "4.3e-04 %", True),
         ("4.2e-04 %", "4.2e-05 %", False),
+        ('"gradient_norm": 3.96e-08', '"gradient_norm": 1.2e-09', True),
         ("78 tokens", "79 tokens", False),
         ("man  is ──── a", "man is ── a", True),
         ("man is", "man was", False),
