@@ -122,7 +122,7 @@ def why_not(command: str) -> str | None:
     if argv[1] in ("cite", "models") and EMBEDDED.is_file():
         return None
     model = model_of(argv)
-    if argv[1] == "cite" or model.startswith("tiny/") or Path(model).is_dir():
+    if argv[1] == "cite" or model.startswith("tiny/") or (ROOT / model).is_dir():
         return None
     if model == "english":
         return None if EMBEDDED.is_file() else "the embedded model is not there yet"
@@ -139,6 +139,8 @@ def run(command: str, directory: Path) -> str:
     argv = shlex.split(command)
     pretty = argv[-len(PRETTY) :] == PRETTY
     argv = argv[: -len(PRETTY)] if pretty else argv
+    if (ROOT / model_of(argv)).is_dir():
+        directory = ROOT
     _make_tiny(model_of(argv), directory)
     printed = io.StringIO()
     with (
