@@ -1,26 +1,25 @@
 """A toy language: every document keeps to one topic, and every sentence to one frame.
 
 A sentence is `the ADJECTIVE NOUN VERB the NOUN .` with all words from the document's topic, so that a
-masked word is known up to the few words of its slot and topic, and a second paragraph from another document
-shows by its words.
+masked word is known up to the two words of its slot and topic (a loss of 4/7·log 2 = 0.40 nats at best),
+and a second paragraph of another document shows by its words (unless both share their topic, 1 in 16).
 """
 
 import random
 from pathlib import Path
 
-TOPICS, WORDS = 6, 3
-VOCABULARY = 5 + 2 + TOPICS * WORDS * 3 + 40
+TOPICS = "abcdefghiklmopqr"
 
 
-def sentence(topic: int, chance: random.Random) -> str:
+def sentence(topic: str, chance: random.Random) -> str:
     def word(slot: str) -> str:
-        return f"{slot}{'abcdef'[topic]}{'xyz'[chance.randrange(WORDS)]}"
+        return f"{slot}{topic}{chance.choice('xz')}"
 
     return f"the {word('j')} {word('n')} {word('v')} the {word('n')} ."
 
 
 def document(chance: random.Random) -> str:
-    topic = chance.randrange(TOPICS)
+    topic = chance.choice(TOPICS)
     paragraphs = [" ".join(sentence(topic, chance) for _ in range(2)) for _ in range(4)]
     return "\n".join(paragraphs)
 

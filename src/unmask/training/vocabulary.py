@@ -26,7 +26,10 @@ RARE = 1e-6
 def train_vocabulary(
     corpora: Sequence[Corpus], *, kind: str, size: int, alpha: float, lowercase: bool, seed: int
 ) -> Any:
-    """Train a tokenizer of `size` tokens (Unigram: at most a quarter fewer), wrapped for transformers."""
+    """Train a tokenizer of `size` tokens (Unigram: at most a quarter fewer), wrapped for transformers.
+
+    The trainers break ties between equally frequent pairs in no fixed order; a run keeps its tokenizer.
+    """
     import tokenizers
     from tokenizers import models, normalizers, pre_tokenizers, trainers
 
@@ -134,12 +137,12 @@ def cut(tokenizer: Any, shares: NDArray[np.float64], size: int) -> tuple[Any, li
 def _stratified(corpora: Sequence[Corpus], alpha: float, seed: int) -> Iterator[str]:
     """All of the corpus that is short of its share, and a random part of the others."""
     sizes = {corpus.name: corpus.path.stat().st_size for corpus in corpora if corpus.path.exists()}
-    if len(sizes) == len(corpora):
+    if len(sizes) == len(corpora) and min(sizes.values()) > 0:
         shares = shares_by_size(sizes, alpha)
         largest = min(sizes[name] / shares[name] for name in sizes if shares[name] > 0)
         fractions = {name: largest * shares[name] / sizes[name] for name in sizes}
     else:
-        fractions = {}  # reading will say which file is missing
+        fractions = {}  # reading will say which file is missing or empty
     for number, corpus in enumerate(corpora):
         generator = np.random.default_rng([seed, number])
         yield from drawn(corpus, fractions.get(corpus.name, 1.0), generator)
