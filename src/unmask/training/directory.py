@@ -1,0 +1,83 @@
+"""The directory of a run: whose it is, where to go on, and whether the disk can hold it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+from pathlib import Path
+
+from unmask.errors import Failure, Misuse
+from unmask.training.settings import Settings
+
+MAY_CHANGE = {
+    "steps",
+    "decay",
+    "evaluate_every",
+    "evaluate_rows",
+    "save_every",
+    "log_every",
+    "licence",
+    "data_licences",
+}
+"""What may differ when a run is taken up again: how long and how often, not what is learned."""
+
+
+def claim(out: Path, settings: Settings) -> None:
+    """Take an empty directory, or one that holds this very run; refuse any other."""
+    record = out / "settings.json"
+    wanted = settings.record()
+    if record.exists():
+        try:
+            found = json.loads(record.read_text())
+        except json.JSONDecodeError:
+            raise Failure(f"{record} is damaged: restore it, or give another output directory") from None
+        differ = sorted(
+            name for name in {*found, *wanted} - MAY_CHANGE if found.get(name) != wanted.get(name)
+        )
+        if differ:
+            name = differ[0]
+            raise Misuse(
+                f"{out} holds another run ({name} was {found.get(name)!r}, now {wanted.get(name)!r}): "
+                "give another output directory, or the same settings to go on with it"
+            )
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise Misuse(f"{out} exists and is not a training run: give an empty or new output directory")
+    out.mkdir(parents=True, exist_ok=True)
+    partial = out / "settings.json.partial"
+    partial.write_text(json.dumps(wanted, indent=1))
+    partial.replace(record)
+
+
+def last_checkpoint(out: Path) -> str | None:
+    """The newest checkpoint that was written to its end (its `trainer_state.json` is written last)."""
+    whole = []
+    for path in out.glob("checkpoint-*"):
+        try:
+            state = json.loads((path / "trainer_state.json").read_text())
+        except (OSError, json.JSONDecodeError):
+            continue
+        whole.append((int(state["global_step"]), str(path)))
+    return max(whole)[1] if whole else None
+
+
+def refuse_full_disk(out: Path, parameters: int) -> None:
+    """Three checkpoints may lie side by side for a moment, each with the weights and two moments of Adam."""
+    need = 3 * 3 * 4 * parameters
+    free = shutil.disk_usage(out).free
+    if free < need:
+        raise Failure(
+            f"{out}: the checkpoints need about {need / 1e9:.1f} GB, the disk has {free / 1e9:.1f} GB free: "
+            "make room or give an output directory on another disk"
+        )
+
+
+def disk_failure(error: OSError, out: Path) -> Failure:
+    """One line for what the file system refused."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left" in str(error)
+    if full or "File too large" in str(error):
+        return Failure(
+            f"{out}: the disk is full: make room and start the same command again; "
+            "it goes on from the last whole checkpoint"
+        )
+    return Failure(f"{error.filename or out}: {error.strerror or error}: check the path and its permissions")

@@ -1,0 +1,190 @@
+"""What a run is made of, gathered before the first step: tokenizer, token files, rows, held-out text, first
+weights.
+
+Everything here is a function of the settings and is kept in the run's directory, so that a resumed run
+finds it made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unmask.errors import Misuse
+from unmask.training import held_out, start
+from unmask.training.batches import Corruption, MixedRows, RowSource
+from unmask.training.corpus import Corpus, corpora, shares_by_size, stated_shares
+from unmask.training.masking import Unigram, Vocabulary
+from unmask.training.packing import Marks, Packing
+from unmask.training.sentence_pairs import SentencePairs
+from unmask.training.settings import Settings
+from unmask.training.tokenfile import TokenFile, split, write
+from unmask.training.vocabulary import cut, train_vocabulary
+
+
+@dataclass(frozen=True)
+class Materials:
+    """All inputs of the training loop."""
+
+    tokenizer: Any
+    vocabulary: Vocabulary
+    unigram: Unigram
+    shares: dict[str, float]
+    tokens: dict[str, int]
+    rows: MixedRows
+    domains: dict[str, held_out.Items]
+    kept: list[int] | None  # old ids of a cut vocabulary
+
+
+def gather(settings: Settings, directory: Path) -> Materials:
+    """Make the tokenizer and the token files, or find them, and set up the streams of rows."""
+    texts = corpora(settings.corpora)
+    tokenizer, kept = _tokenizer(settings, texts, directory)
+    vocabulary = Vocabulary.of(tokenizer)
+    files = {text.name: _tokens(text, tokenizer, directory) for text in texts}
+    shares = _shares(settings, {name: file.ids.size for name, file in files.items()})
+    counts = sum(file.counts / file.counts.sum() * shares[name] for name, file in files.items())
+    unigram = Unigram.of(np.asarray(counts) * 1e9, tokenizer.all_special_ids)
+
+    sources: dict[str, RowSource] = {}
+    domains: dict[str, held_out.Items] = {}
+    for name, file in files.items():
+        trained, held = split(file, settings.hold_out, offset=settings.hold_out // 2)
+        sources[name] = _source(settings, tokenizer, file, trained)
+        if len(held):
+            domains[name] = _held(settings, tokenizer, file, held, vocabulary, unigram)
+    for text in corpora(settings.held_out_corpora) if settings.held_out_corpora else []:
+        file = _tokens(text, tokenizer, directory)
+        domains[text.name] = _held(settings, tokenizer, file, np.arange(file.documents), vocabulary, unigram)
+    _refuse_tiny(settings, files)
+    corruption = Corruption(settings.masking, vocabulary, unigram)
+    length = settings.steps * settings.batch
+    rows = MixedRows(sources, shares, corruption, length=length, seed=settings.seed)
+    sizes = {name: int(file.ids.size) for name, file in files.items()}
+    return Materials(tokenizer, vocabulary, unigram, shares, sizes, rows, domains, kept)
+
+
+def first_model(settings: Settings, materials: Materials) -> Any:
+    """The model before the first step, from the preset or the checkpoint that the settings name."""
+    path = Path(settings.start)
+    if settings.start in start.PRESETS or path.is_file():
+        return start.from_scratch(
+            settings.start,
+            materials.tokenizer,
+            max_length=settings.max_length,
+            next_sentence=settings.next_sentence,
+            dropout=settings.dropout,
+        )
+    if not path.is_dir():
+        raise Misuse(
+            f"expected a preset ({', '.join(start.PRESETS)}), a config file or a checkpoint directory "
+            f"to start from, got {settings.start!r}: check the name or the path"
+        )
+    model, headless = start.from_checkpoint(
+        path, next_sentence=settings.next_sentence, dropout=settings.dropout
+    )
+    if settings.layers:
+        start.keep_layers(model, settings.layers)
+    if materials.kept is not None:
+        start.keep_tokens(model, materials.kept)
+    if headless:
+        start.begin_head(model, materials.unigram)
+    room = model.config.max_position_embeddings - (2 if "roberta" in model.config.model_type else 0)
+    if settings.max_length > room:
+        raise Misuse(
+            f"expected a max_length of at most {room} for this checkpoint, got {settings.max_length}"
+        )
+    return model
+
+
+def _tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> tuple[Any, list[int] | None]:
+    from transformers import AutoTokenizer
+
+    home, kept_file = directory / "tokenizer", directory / "tokenizer" / "kept.npy"
+    source = settings.tokenizer or (settings.start if Path(settings.start).is_dir() else "")
+    cutting = bool(settings.vocabulary) and bool(source)
+    if (home / "tokenizer.json").exists():
+        kept = np.load(kept_file).tolist() if cutting else None
+        return AutoTokenizer.from_pretrained(home), kept
+    kept = None
+    if source:
+        if Path(settings.start).is_dir():
+            from transformers import AutoConfig
+
+            start.refuse_causal(AutoConfig.from_pretrained(settings.start), Path(settings.start))
+        tokenizer = AutoTokenizer.from_pretrained(source)
+        if cutting:
+            full = {
+                text.name: write(text, tokenizer, directory / "full" / text.name, source) for text in texts
+            }
+            shares = _shares(settings, {name: file.ids.size for name, file in full.items()})
+            weighted = sum(file.counts / file.counts.sum() * shares[name] for name, file in full.items())
+            tokenizer, kept = cut(tokenizer, np.asarray(weighted), settings.vocabulary)
+    else:
+        if not settings.vocabulary:
+            raise Misuse(
+                "a fresh model needs a tokenizer or the size of a vocabulary to train: set one of them"
+            )
+        tokenizer = train_vocabulary(
+            texts,
+            kind=settings.vocabulary_kind,
+            size=settings.vocabulary,
+            alpha=settings.alpha,
+            lowercase=settings.lowercase,
+            seed=settings.seed,
+        )
+    tokenizer.model_max_length = max(settings.max_length, 512)
+    home.mkdir(parents=True, exist_ok=True)
+    if kept is not None:
+        np.save(kept_file, np.asarray(kept))
+    tokenizer.save_pretrained(home)
+    return tokenizer, kept
+
+
+def _tokens(text: Corpus, tokenizer: Any, directory: Path) -> TokenFile:
+    origin = hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest()
+    return write(text, tokenizer, directory / "tokens" / text.name, origin)
+
+
+def _shares(settings: Settings, sizes: Mapping[str, int]) -> dict[str, float]:
+    if settings.shares:
+        return stated_shares(settings.shares, list(sizes))
+    return shares_by_size(sizes, settings.alpha)
+
+
+def _marks(tokenizer: Any) -> Marks:
+    return Marks(tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id)
+
+
+def _source(settings: Settings, tokenizer: Any, file: TokenFile, documents: Any) -> SentencePairs | Packing:
+    if settings.next_sentence:
+        return SentencePairs(file, documents, settings.max_length, _marks(tokenizer))
+    return Packing(file, documents, settings.max_length, _marks(tokenizer), alone=not settings.packing)
+
+
+def _held(
+    settings: Settings,
+    tokenizer: Any,
+    file: TokenFile,
+    documents: Any,
+    vocabulary: Vocabulary,
+    unigram: Unigram,
+) -> held_out.Items:
+    source = _source(settings, tokenizer, file, documents)
+    total = source.rows() if isinstance(source, Packing) else settings.evaluate_rows
+    return held_out.spread(source, total, settings.evaluate_rows, vocabulary, unigram)
+
+
+def _refuse_tiny(settings: Settings, files: Mapping[str, TokenFile]) -> None:
+    have = sum(file.ids.size for file in files.values())
+    need = settings.batch * settings.max_length
+    if have < need:
+        raise Misuse(
+            f"expected text for one batch ({settings.batch} rows of {settings.max_length} = {need} tokens), "
+            f"got {have} tokens: give more text, or lower the batch or max_length"
+        )

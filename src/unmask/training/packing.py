@@ -1,0 +1,117 @@
+"""Rows of exactly the right length: how documents become the inputs of a masked language model.
+
+A row of `max_length` tokens holds one or more segments, each `[CLS] text [SEP]`, so that short paragraphs
+do not waste a row on padding. A segment's positions start at 0 and attention stays inside it (see
+`forward.py`): what the model learns of a segment is what it would learn of it alone. A document that does
+not fit goes on in the next row. The plan of an epoch is a pure function of the seed and the epoch, so that
+any row can be made at any time, which is what an exact resumption needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from unmask.errors import Misuse
+from unmask.training.tokenfile import TokenFile
+
+LEAST = 8
+"""A gap shorter than this at a row's end is padded, not filled."""
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The ids of the special tokens that a row is built with."""
+
+    cls: int
+    sep: int
+    pad: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One padded input, [length] each: ids, positions, token types and segments (-1 is padding)."""
+
+    ids: Ids
+    positions: Ids
+    types: Ids
+    segments: Ids
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _plan(lengths: Ids, row_length: int, least: int, alone: bool) -> Ids:
+    """Fill rows in order: [segments, 4] of row, document, first token, end."""
+    plan = np.empty((np.sum(lengths // (row_length - 2)) + 2 * len(lengths) + 2, 4), dtype=np.int64)
+    count, row, room = 0, 0, row_length
+    for document in range(len(lengths)):
+        start = 0
+        while start < lengths[document]:
+            if room < least or (alone and room < row_length):
+                row, room = row + 1, row_length
+            end = min(lengths[document], start + room - 2)
+            if count == len(plan):
+                plan = np.concatenate((plan, np.empty_like(plan)))
+            plan[count, 0], plan[count, 1], plan[count, 2], plan[count, 3] = row, document, start, end
+            count += 1
+            room -= end - start + 2
+            start = end
+    return plan[:count]
+
+
+class Packing:
+    """The rows of a token file, epoch after epoch, each epoch in its own random order."""
+
+    def __init__(
+        self, tokens: TokenFile, documents: Ids, max_length: int, marks: Marks, *, alone: bool = False
+    ) -> None:
+        """`documents` are the ones to draw from; `alone` gives each segment a row of its own."""
+        if max_length < LEAST:
+            raise Misuse(f"expected a max_length of at least {LEAST} tokens, got {max_length}")
+        self.tokens, self.documents, self.max_length = tokens, documents, max_length
+        self.marks, self.alone = marks, alone
+        self._epoch = lru_cache(maxsize=2)(self._make_epoch)
+
+    def row(self, number: int, seed: int | None) -> Row:
+        """Row `number` of an endless stream through the epochs; without a seed, in the given order."""
+        epoch, plan, order, bounds = 0, *self._epoch(seed, 0)
+        while number >= len(bounds) - 1:
+            number -= len(bounds) - 1
+            epoch += 1
+            plan, order, bounds = self._epoch(seed, epoch)
+        return self._fill(plan[bounds[number] : bounds[number + 1]], order)
+
+    def rows(self) -> int:
+        """The number of rows of the epoch in the given order."""
+        return len(self._epoch(None, 0)[2]) - 1
+
+    def _make_epoch(self, seed: int | None, epoch: int) -> tuple[Ids, Ids, Ids]:
+        order = self.documents
+        if seed is not None:
+            order = np.random.default_rng([seed, epoch]).permutation(order)
+        plan = _plan(self.tokens.lengths()[order], self.max_length, LEAST, self.alone)
+        bounds = np.searchsorted(plan[:, 0], np.arange(plan[-1, 0] + 2))
+        return plan, order, bounds
+
+    def _fill(self, plan: Ids, order: Ids) -> Row:
+        row = empty_row(self.max_length, self.marks)
+        at = 0
+        for segment, (_, document, start, end) in enumerate(plan):
+            part = self.tokens.document(order[document])[start:end]
+            size = len(part) + 2
+            row.ids[at : at + size] = [self.marks.cls, *part, self.marks.sep]
+            row.positions[at : at + size] = np.arange(size)
+            row.segments[at : at + size] = segment
+            at += size
+        return row
+
+
+def empty_row(length: int, marks: Marks) -> Row:
+    """A row of padding, to be filled."""
+    zeros = np.zeros(length, dtype=np.int64)
+    return Row(np.full(length, marks.pad), zeros.copy(), zeros.copy(), np.full(length, -1))

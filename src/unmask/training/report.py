@@ -1,0 +1,101 @@
+"""The result of a run: an ordinary checkpoint, a model card, the loss curve and the numbers.
+
+The directory is written beside its place and moved there when it is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unmask.training.held_out import Score
+from unmask.training.settings import Settings
+
+if TYPE_CHECKING:
+    from unmask.training.materials import Materials
+
+History = Sequence[Mapping[str, float]]
+
+
+def write_result(
+    out: Path,
+    settings: Settings,
+    materials: Materials,
+    model: Any,
+    scores: Mapping[str, Score],
+    history: History,
+) -> None:
+    """Write `out/model`, replacing the result of an earlier, shorter sitting of the same run."""
+    partial, final = out / "model.partial", out / "model"
+    shutil.rmtree(partial, ignore_errors=True)
+    model.save_pretrained(partial)
+    materials.tokenizer.save_pretrained(partial)
+    (partial / "README.md").write_text(card(settings, materials, scores), encoding="utf-8")
+    results = {name: found.record() | {"predictions": found.predictions} for name, found in scores.items()}
+    (partial / "results.json").write_text(
+        json.dumps({"held_out": results, "history": list(history)}, indent=1)
+    )
+    draw_curves(history, partial / "loss.png")
+    shutil.rmtree(final, ignore_errors=True)
+    partial.rename(final)
+
+
+def card(settings: Settings, materials: Materials, scores: Mapping[str, Score]) -> str:
+    """The model card: data, licence, settings, results."""
+    front = f"---\nlicense: {settings.licence}\npipeline_tag: fill-mask\nlibrary_name: transformers\n---\n\n"
+    licences = settings.data_licences
+    data = "\n".join(
+        f"| {name} | {materials.tokens[name]:,} | {share:.0%} | {licences.get(name, 'not stated')} |"
+        for name, share in materials.shares.items()
+    )
+    return (
+        f"{front}# A masked language model trained with unmask\n\n"
+        f"Started from `{Path(settings.start).name}`; {settings.steps:,} steps of {settings.batch} rows of "
+        f"{settings.max_length} tokens; {len(materials.tokenizer):,} tokens of vocabulary.\n\n"
+        "## Data\n\n| corpus | tokens | share of the batches | licence |\n|---|---|---|---|\n"
+        f"{data}\n\n"
+        "## Held-out results\n\n15% of the tokens masked, 80/10/10, text never trained on.\n\n"
+        f"{table(scores)}\n\n"
+        "![Loss over the steps](loss.png)\n\n"
+        f"## Settings\n\n```json\n{json.dumps(settings.record(), indent=1)}\n```\n"
+    )
+
+
+def table(scores: Mapping[str, Score]) -> str:
+    """The scores by domain, as Markdown."""
+    if not scores:
+        return "No text was held out."
+    columns = list(dict.fromkeys(name for found in scores.values() for name in found.record()))
+    lines = [
+        "| domain | " + " | ".join(name.replace("_", " ") for name in columns) + " | predictions |",
+        "|---" * (len(columns) + 2) + "|",
+    ]
+    for domain, found in scores.items():
+        numbers = found.record()
+        cells = [f"{numbers[name]:.3f}" if name in numbers else "" for name in columns]
+        lines.append(f"| {domain} | " + " | ".join(cells) + f" | {found.predictions:,} |")
+    return "\n".join(lines)
+
+
+def draw_curves(history: History, path: Path) -> None:
+    """Training loss and the held-out losses over the steps."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.add_subplot()
+    logged = [(entry["step"], entry["loss"]) for entry in history if "loss" in entry]
+    if logged:
+        axes.plot(*zip(*logged, strict=True), color="0.7", linewidth=1, label="training batch")
+    names = dict.fromkeys(
+        name for entry in history for name in entry if name.startswith("eval_") and name.endswith("_loss")
+    )
+    for name in names:
+        points = [(entry["step"], entry[name]) for entry in history if name in entry]
+        axes.plot(*zip(*points, strict=True), marker=".", label=f"held out: {name[5:-5]}")
+    axes.set(xlabel="step", ylabel="loss (nats a predicted token)")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,118 @@
+"""The training run, from top to bottom: claim the directory, gather the materials, train, evaluate, write
+the result.
+
+The loop is `transformers.Trainer` with accelerate: checkpoints, several processes and devices are its work.
+Ours are the loss (logits at the predicted positions only), the optimiser, the schedule, and the evaluation
+by domain.
+
+A run's directory holds `settings.json`, the tokenizer and token files, `checkpoint-N/`, and at the end
+`model/`: an ordinary Hugging Face checkpoint with its card, the loss curve and `results.json`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+
+from unmask.errors import Misuse
+from unmask.training import directory as run_directory
+from unmask.training.held_out import Score
+from unmask.training.materials import Materials, first_model, gather
+from unmask.training.optimizer import parameters_of
+from unmask.training.report import write_result
+from unmask.training.settings import Settings
+
+
+@dataclass(frozen=True)
+class Result:
+    """Where the model is, and how it does on each held-out domain."""
+
+    model: Path
+    scores: dict[str, Score]
+    history: list[dict[str, float]]
+
+
+def train(settings: Settings, out: Path, *, courteous: bool = False) -> Result:
+    """Train, or go on with the run that `out` holds if its settings are the same.
+
+    `courteous` leaves busy cores to others: the number of threads follows the free ones.
+    """
+    try:
+        return _train(settings, out, courteous)
+    except OSError as error:
+        raise run_directory.disk_failure(error, out) from error
+    except (RuntimeError, SafetensorError) as error:
+        # the safetensors and torch writers report a full disk as a plain error
+        if "No space left" in str(error) or "File too large" in str(error):
+            raise run_directory.disk_failure(OSError(str(error)), out) from error
+        raise
+
+
+def _train(settings: Settings, out: Path, courteous: bool) -> Result:
+    from accelerate import PartialState
+    from transformers import set_seed
+
+    state = PartialState()
+    if settings.batch % (state.num_processes * settings.accumulate):
+        raise Misuse(
+            f"expected a batch that {state.num_processes} processes × {settings.accumulate} parts divide, "
+            f"got {settings.batch}: choose a multiple of {state.num_processes * settings.accumulate}"
+        )
+    torch.set_flush_denormal(True)
+    with state.main_process_first():
+        if state.is_main_process:
+            run_directory.claim(out, settings)
+        materials = gather(settings, out)
+        set_seed(settings.seed)
+        model = first_model(settings, materials)
+    if state.is_main_process:
+        run_directory.refuse_full_disk(out, parameters_of(model))
+    trainer = _trainer(settings, out, model, materials, courteous)
+    trainer.train(resume_from_checkpoint=run_directory.last_checkpoint(out))
+    scores = trainer.scores()
+    history = list(trainer.state.log_history)
+    if state.is_main_process:
+        write_result(out, settings, materials, trainer.model, scores, history)
+    state.wait_for_everyone()
+    return Result(out / "model", scores, history)
+
+
+def _trainer(settings: Settings, out: Path, model: Any, materials: Materials, courteous: bool) -> Any:
+    from accelerate import PartialState
+    from transformers import PrinterCallback, TrainingArguments
+
+    from unmask.training.callbacks import CourteousThreads, Progress
+    from unmask.training.loop import MaskedTrainer
+
+    processes = PartialState().num_processes
+    arguments = TrainingArguments(
+        output_dir=str(out),
+        max_steps=settings.steps,
+        per_device_train_batch_size=settings.batch // (processes * settings.accumulate),
+        gradient_accumulation_steps=settings.accumulate,
+        max_grad_norm=settings.clip,
+        train_sampling_strategy="sequential",
+        logging_steps=settings.log_every,
+        logging_nan_inf_filter=False,
+        eval_strategy="steps" if materials.domains else "no",
+        eval_steps=settings.evaluate_every,
+        save_steps=settings.save_every,
+        save_total_limit=2,
+        seed=settings.seed,
+        report_to=[],
+        disable_tqdm=True,
+        remove_unused_columns=False,
+        dataloader_pin_memory=False,
+        ddp_find_unused_parameters=False,
+    )
+    trainer = MaskedTrainer(settings, materials, model=model, args=arguments)
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(Progress(settings))
+    if courteous:
+        trainer.add_callback(CourteousThreads(os.cpu_count() or 1))
+    return trainer

@@ -1,0 +1,144 @@
+"""All that a training run depends on, in one frozen record: one line a setting, each with its reason.
+
+The record is written into the output directory; a directory whose record differs belongs to another run and
+is refused. It can be read from a TOML file, whose keys are the names below.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import Misuse
+from unmask.training.compatibility import Compatibility
+from unmask.training.masking import Masking
+from unmask.training.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One training run."""
+
+    corpora: tuple[str, ...] = ()  # NAME=FILE each: one paragraph a line, a blank line between documents
+    held_out_corpora: tuple[str, ...] = ()  # NAME=FILE each: evaluated, never trained on
+    hold_out: int = 100  # one document in so many is never trained on; 0 holds none out
+    alpha: float = 1.0  # share of a corpus ∝ size^alpha
+    shares: Mapping[str, float] = field(default_factory=dict)  # stated shares instead of alpha
+
+    start: str = "bert-tiny"  # a preset, a config file, or a checkpoint directory
+    tokenizer: str = ""  # a tokenizer's directory; empty: the checkpoint's own, or a trained one
+    vocabulary: int = 0  # tokens to train, or to cut a checkpoint's vocabulary to; 0 leaves it
+    vocabulary_kind: str = "wordpiece"  # wordpiece or unigram, for a trained one
+    lowercase: bool = True  # for a trained vocabulary
+    layers: tuple[int, ...] = ()  # layers of the checkpoint to keep; empty keeps all
+    dropout: float = 0.0  # short runs see no text twice and need none
+
+    max_length: int = 128  # tokens in a row, special ones included
+    packing: bool = True  # several short documents in a row, attention kept apart
+    next_sentence: bool = False  # BERT's second objective
+    rate: float = 0.15  # share of the tokens that are predicted
+    masked: float = 0.8  # of these, how many become the mask token
+    randomised: float = 0.1  # and how many a random token; the rest stay
+    whole_words: bool = False  # choose words instead of tokens
+    compatibility: float = 0.0  # weight of the compatibility penalty
+    compatibility_texts: int = 4  # texts of a batch that it looks at
+    compatibility_nearest: int = 1  # least distance of its two positions
+    compatibility_farthest: int = 8  # largest distance
+    compatibility_huber: float = 1.0  # where its square turns into a line
+
+    steps: int = 1000  # optimiser steps
+    warmup: int = 50  # steps of rising rate
+    decay: int = 500  # steps of falling rate, at the end
+    batch: int = 16  # rows of a step, over all processes
+    accumulate: int = 1  # parts in which a process works its rows off, to save memory
+    optimizer: str = "adamw"  # adamw, or muon for the encoder's matrices
+    body_rate: float = 5e-4  # peak learning rate of the encoder
+    head_rate: float = 1e-3  # peak learning rate of embeddings and head
+    weight_decay: float = 0.01  # on matrices only
+    clip: float = 1.0  # largest norm of the gradient; 0 never clips
+    seed: int = 0  # of the order, the masks and the fresh weights
+
+    evaluate_every: int = 200  # steps
+    evaluate_rows: int = 200  # rows of each held-out domain
+    save_every: int = 200  # steps
+    log_every: int = 10  # steps
+    licence: str = "other"  # of the result, for the model card
+    data_licences: Mapping[str, str] = field(default_factory=dict)  # by corpus, for the model card
+
+    def __post_init__(self) -> None:
+        _ = self.masking, self.penalty, self.schedule
+        if self.batch < 1 or self.accumulate < 1:
+            raise Misuse(
+                f"expected a batch and accumulate of at least 1, got {self.batch} and {self.accumulate}"
+            )
+        if self.optimizer not in ("adamw", "muon"):
+            raise Misuse(f"expected optimizer adamw or muon, got {self.optimizer!r}")
+        if min(self.evaluate_every, self.evaluate_rows, self.save_every, self.log_every) < 1:
+            raise Misuse("expected evaluate_every, evaluate_rows, save_every and log_every of at least 1")
+
+    @property
+    def masking(self) -> Masking:
+        """The masking rule."""
+        return Masking(self.rate, self.masked, self.randomised, self.whole_words)
+
+    @property
+    def penalty(self) -> Compatibility:
+        """The compatibility penalty."""
+        return Compatibility(
+            self.compatibility,
+            self.compatibility_texts,
+            self.compatibility_nearest,
+            self.compatibility_farthest,
+            self.compatibility_huber,
+        )
+
+    @property
+    def schedule(self) -> Schedule:
+        """The learning-rate schedule."""
+        return Schedule(self.steps, self.warmup, self.decay)
+
+    def record(self) -> dict[str, Any]:
+        """The settings as JSON knows them."""
+        return dict(json.loads(json.dumps(asdict(self))))
+
+
+def read_settings(path: Path | None, **overrides: Any) -> Settings:
+    """Settings from a TOML file, overridden by what is not None."""
+    values: dict[str, Any] = {}
+    if path is not None:
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise Misuse(
+                f"{path}: the settings could not be read ({error.strerror}): check the path"
+            ) from None
+        except tomllib.TOMLDecodeError as error:
+            raise Misuse(f"{path}: expected TOML, got a syntax error ({error})") from None
+    values.update({name: value for name, value in overrides.items() if value is not None})
+    return Settings(**{name: _checked(name, value) for name, value in values.items()})
+
+
+_DEFAULTS = {entry.name: entry for entry in fields(Settings)}
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name not in _DEFAULTS:
+        close = ", ".join(sorted(_DEFAULTS))
+        raise Misuse(f"unknown setting {name!r}: expected one of {close}")
+    wanted = str(_DEFAULTS[name].type)
+    if wanted.startswith("tuple") and isinstance(value, list | tuple):
+        return tuple(value)
+    kinds: dict[str, tuple[type, ...]] = {
+        "int": (int,),
+        "float": (int, float),
+        "str": (str,),
+        "bool": (bool,),
+    }
+    allowed = kinds.get(wanted, (dict, Mapping, tuple))
+    if not isinstance(value, allowed) or (isinstance(value, bool) and wanted != "bool"):
+        raise Misuse(f"setting {name}: expected {wanted}, got {value!r}")
+    return float(value) if wanted == "float" else value  # type: ignore[arg-type]

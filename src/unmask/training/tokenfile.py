@@ -1,0 +1,116 @@
+"""The token file: a corpus as one memory-mapped array of ids, written once and then only looked into.
+
+Layout of the directory: `ids.bin` (16 or 32 bits a token), `documents.npy` (where each document starts and
+the last one ends), `counts.npy` (how often each token occurs) and `about.json` (what it was made from).
+Inside a document a separator stands between two paragraphs. `about.json` is written last: a directory
+without it is the remains of a killed writer and is made anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unmask.errors import Misuse
+from unmask.training.corpus import Corpus, Document
+
+BATCH = 2000
+"""Documents given to the tokenizer at a time: enough to keep its threads busy."""
+
+
+@dataclass(frozen=True)
+class TokenFile:
+    """A tokenised corpus; documents are slices of `ids`, which stays on disk."""
+
+    name: str
+    ids: NDArray[Any]  # [tokens], memory-mapped
+    starts: NDArray[np.int64]  # [documents + 1]
+    counts: NDArray[np.int64]  # [vocab]
+
+    @property
+    def documents(self) -> int:
+        """How many documents there are."""
+        return len(self.starts) - 1
+
+    def document(self, index: int) -> NDArray[np.int64]:
+        """The ids of one document, its paragraphs parted by the separator."""
+        part = self.ids[self.starts[index] : self.starts[index + 1]]
+        return np.asarray(part, dtype=np.int64)
+
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of tokens of every document."""
+        return np.diff(self.starts)
+
+    @classmethod
+    def open(cls, name: str, directory: Path) -> TokenFile:
+        """Map a directory that `write` has made."""
+        about = json.loads((directory / "about.json").read_text())
+        ids = np.memmap(directory / "ids.bin", dtype=about["dtype"], mode="r")
+        return cls(name, ids, np.load(directory / "documents.npy"), np.load(directory / "counts.npy"))
+
+
+def write(corpus: Corpus, tokenizer: Any, directory: Path, origin: str) -> TokenFile:
+    """Tokenise a corpus into `directory`, unless it holds the same corpus under the same tokenizer already.
+
+    `origin` names the tokenizer; together with the corpus's fingerprint it decides whether the file is fresh.
+    """
+    about_path = directory / "about.json"
+    about = {"corpus": corpus.fingerprint(), "tokenizer": origin}
+    if about_path.exists():
+        found = json.loads(about_path.read_text())
+        if {key: found.get(key) for key in about} == about:
+            return TokenFile.open(corpus.name, directory)
+        about_path.unlink()
+    directory.mkdir(parents=True, exist_ok=True)
+    size = len(tokenizer)
+    dtype = "uint16" if size <= 1 << 16 else "uint32"
+    starts = [0]
+    counts = np.zeros(size, dtype=np.int64)
+    with (directory / "ids.bin").open("wb") as stream:
+        for ids in _encoded(corpus.documents(), tokenizer):
+            if len(ids):
+                stream.write(ids.astype(dtype).tobytes())
+                counts += np.bincount(ids, minlength=size)
+                starts.append(starts[-1] + len(ids))
+    if len(starts) == 1:
+        raise Misuse(f"{corpus.path}: expected text, got nothing that the tokenizer knows: check the file")
+    np.save(directory / "documents.npy", np.asarray(starts, dtype=np.int64))
+    np.save(directory / "counts.npy", counts)
+    about_path.write_text(json.dumps({**about, "dtype": dtype, "tokens": starts[-1]}, indent=1))
+    return TokenFile.open(corpus.name, directory)
+
+
+def _encoded(documents: Iterable[Document], tokenizer: Any) -> Iterator[NDArray[np.int64]]:
+    """Each document's ids, with a separator between two of its paragraphs."""
+    separator = [tokenizer.sep_token_id]
+    stream = iter(documents)
+    while batch := list(islice(stream, BATCH)):
+        paragraphs = [paragraph for document in batch for paragraph in document]
+        # verbose=False: a paragraph longer than the window is cut into rows later, nothing to warn of
+        encoded = iter(tokenizer(paragraphs, add_special_tokens=False, verbose=False)["input_ids"])
+        for document in batch:
+            ids: list[int] = []
+            for part in (part for part in islice(encoded, len(document)) if part):
+                ids += separator + part if ids else part
+            yield np.asarray(ids, dtype=np.int64)
+
+
+def split(tokens: TokenFile, every: int, offset: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Document numbers to train on and to hold out: one document in `every` is never trained on."""
+    numbers = np.arange(tokens.documents)
+    if every <= 0:
+        return numbers, numbers[:0]
+    held = numbers % every == offset % every
+    if held.all() or not held.any():
+        raise Misuse(
+            f"corpus {tokens.name!r}: expected at least {every} documents to hold one in {every} out, "
+            f"got {tokens.documents}: part the documents by blank lines, or lower --hold-out"
+        )
+    return numbers[~held], numbers[held]

@@ -1,0 +1,155 @@
+"""Vocabularies: trained from text (WordPiece as BERT, Unigram as XLM-R) or cut down from a larger one.
+
+Several corpora enter in a stratified way, share ∝ size^α, so that a large language does not crowd out a
+small one. Cutting keeps the special tokens, every ASCII character, the other characters that the corpora
+use, and then the most frequent tokens; words that lose their token are spelled by the pieces that stay.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unmask.errors import Misuse, UnmaskError
+from unmask.training.corpus import Corpus, drawn, shares_by_size
+
+BERT_SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+XLM_R_SPECIAL = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
+RARE = 1e-6
+"""A character outside ASCII keeps its token if its share of the tokens is above this."""
+
+
+def train_vocabulary(
+    corpora: Sequence[Corpus], *, kind: str, size: int, alpha: float, lowercase: bool, seed: int
+) -> Any:
+    """Train a tokenizer of `size` tokens (Unigram: at most a quarter fewer), wrapped for transformers.
+
+    The trainers break ties between equally frequent pairs in no fixed order; a run keeps its tokenizer.
+    """
+    import tokenizers
+    from tokenizers import models, normalizers, pre_tokenizers, trainers
+
+    if kind == "wordpiece":
+        special = BERT_SPECIAL
+        backend = tokenizers.Tokenizer(models.WordPiece(unk_token=special["unk"]))
+        backend.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+        backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        trainer: Any = trainers.WordPieceTrainer(
+            vocab_size=size, special_tokens=list(special.values()), show_progress=False, min_frequency=1
+        )
+    elif kind == "unigram":
+        special = XLM_R_SPECIAL
+        backend = tokenizers.Tokenizer(models.Unigram())
+        steps = [normalizers.NFKC(), normalizers.Lowercase()] if lowercase else [normalizers.NFKC()]
+        backend.normalizer = normalizers.Sequence(steps)
+        backend.pre_tokenizer = pre_tokenizers.Metaspace()
+        trainer = trainers.UnigramTrainer(
+            vocab_size=size,
+            special_tokens=list(special.values()),
+            unk_token=special["unk"],
+            show_progress=False,
+        )
+    else:
+        raise Misuse(f"expected a vocabulary of kind wordpiece or unigram, got {kind!r}")
+    try:
+        backend.train_from_iterator(_stratified(corpora, alpha, seed), trainer)
+    except UnmaskError:
+        raise  # the text could not be read
+    except Exception as error:
+        # the trainers raise a bare Exception when the text holds too few pieces
+        raise _too_small(size, 0, str(error)) from None
+    # the Unigram trainer drops pieces of no use on its way and may end with some fewer than asked
+    least = size if kind == "wordpiece" else 3 * size // 4
+    if not least <= backend.get_vocab_size() <= size:
+        raise _too_small(size, backend.get_vocab_size(), "")
+    return wrap(backend, special)
+
+
+def wrap(backend: Any, special: Mapping[str, str]) -> Any:
+    """Give a tokenizer its [CLS] … [SEP] frame, its word decoder and its named special tokens."""
+    from tokenizers import decoders, processors
+    from transformers import PreTrainedTokenizerFast
+
+    cls, sep = special["cls"], special["sep"]
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{cls} $A {sep}",
+        pair=f"{cls} $A {sep} $B:1 {sep}:1",
+        special_tokens=[(cls, backend.token_to_id(cls)), (sep, backend.token_to_id(sep))],
+    )
+    pieces = any(token.startswith("##") for token in backend.get_vocab())
+    backend.decoder = decoders.WordPiece() if pieces else decoders.Metaspace()
+    names = {f"{name}_token": token for name, token in special.items()}
+    # BERT tells its two segments apart by token types, XLM-R does not
+    inputs = ["input_ids", "token_type_ids", "attention_mask"] if pieces else ["input_ids", "attention_mask"]
+    return PreTrainedTokenizerFast(tokenizer_object=backend, model_input_names=inputs, **names)
+
+
+def cut(tokenizer: Any, shares: NDArray[np.float64], size: int) -> tuple[Any, list[int]]:
+    """Keep `size` tokens, by their share [vocab] of the text: the new tokenizer and their old ids."""
+    backend = tokenizer.backend_tokenizer
+    saved = json.loads(backend.to_str())
+    tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    special = sorted(tokenizer.all_special_ids)
+    supported = int((shares > 0).sum()) + len(special)
+    if size > supported:
+        raise _too_small(size, supported, "")
+    kept = dict.fromkeys(special)
+    for index, token in enumerate(tokens):
+        character = token.removeprefix("##").removeprefix("▁")
+        if len(character) == 1 and (character.isascii() or shares[index] > RARE):
+            kept[index] = None
+    if len(kept) > size:
+        raise Misuse(
+            f"{size} tokens of vocabulary cannot hold {len(kept)} special tokens and letters: ask for more"
+        )
+    for index in np.argsort(-shares, kind="stable"):
+        if len(kept) == size:
+            break
+        if shares[index] > 0:
+            kept[int(index)] = None
+    old = special + sorted(set(kept) - set(special))
+    new = {tokens[index]: number for number, index in enumerate(old)}
+    if saved["model"]["type"] == "WordPiece":
+        saved["model"]["vocab"] = new
+    elif saved["model"]["type"] == "Unigram":
+        scores = saved["model"]["vocab"]
+        saved["model"]["vocab"] = [scores[index] for index in old]
+        saved["model"]["unk_id"] = new[tokenizer.unk_token]
+    else:
+        raise Misuse(f"expected a WordPiece or Unigram vocabulary to cut, got {saved['model']['type']}")
+    saved["added_tokens"] = [
+        {**added, "id": new[added["content"]]} for added in saved["added_tokens"] if added["content"] in new
+    ]
+    saved["post_processor"] = saved["truncation"] = saved["padding"] = None
+    import tokenizers
+
+    names = ("pad", "unk", "cls", "sep", "mask")
+    return wrap(
+        tokenizers.Tokenizer.from_str(json.dumps(saved)),
+        {name: getattr(tokenizer, f"{name}_token") for name in names},
+    ), old
+
+
+def _stratified(corpora: Sequence[Corpus], alpha: float, seed: int) -> Iterator[str]:
+    """All of the corpus that is short of its share, and a random part of the others."""
+    sizes = {corpus.name: corpus.path.stat().st_size for corpus in corpora if corpus.path.exists()}
+    if len(sizes) == len(corpora) and min(sizes.values()) > 0:
+        shares = shares_by_size(sizes, alpha)
+        largest = min(sizes[name] / shares[name] for name in sizes if shares[name] > 0)
+        fractions = {name: largest * shares[name] / sizes[name] for name in sizes}
+    else:
+        fractions = {}  # reading will say which file is missing or empty
+    for number, corpus in enumerate(corpora):
+        generator = np.random.default_rng([seed, number])
+        yield from drawn(corpus, fractions.get(corpus.name, 1.0), generator)
+
+
+def _too_small(size: int, supported: int, reason: str) -> Misuse:
+    got = f"it supports {supported}" if supported else f"it does not ({reason})"
+    return Misuse(
+        f"expected a corpus that supports {size} tokens of vocabulary, but {got}: ask for fewer tokens"
+    )

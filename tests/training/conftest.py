@@ -1,0 +1,35 @@
+"""Small corpora, tokenizers and token files that the training tests share."""
+
+import numpy as np
+import pytest
+import toy
+
+from unmask.training.corpus import Corpus
+from unmask.training.packing import Marks
+from unmask.training.tokenfile import write
+from unmask.training.vocabulary import train_vocabulary
+
+
+@pytest.fixture(scope="session")
+def toy_corpus(tmp_path_factory):
+    return Corpus("toy", toy.write_corpus(tmp_path_factory.mktemp("toy") / "toy.txt"))
+
+
+@pytest.fixture(scope="session")
+def toy_tokenizer(toy_corpus):
+    return train_vocabulary([toy_corpus], kind="wordpiece", size=90, alpha=1.0, lowercase=True, seed=0)
+
+
+@pytest.fixture(scope="session")
+def toy_tokens(toy_corpus, toy_tokenizer, tmp_path_factory):
+    return write(toy_corpus, toy_tokenizer, tmp_path_factory.mktemp("tokens"), "toy")
+
+
+@pytest.fixture(scope="session")
+def marks(toy_tokenizer):
+    return Marks(toy_tokenizer.cls_token_id, toy_tokenizer.sep_token_id, toy_tokenizer.pad_token_id)
+
+
+@pytest.fixture
+def generator():
+    return np.random.default_rng(0)

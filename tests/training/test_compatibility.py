@@ -1,0 +1,150 @@
+"""The penalty: zero for conditionals of one joint, positive otherwise, and training on it brings them
+together.
+"""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from unmask.errors import Misuse
+from unmask.training.compatibility import Compatibility, draw_pairs, penalty
+from unmask.training.masking import IGNORED
+
+SIZE, MASK = 9, 0
+
+
+class Table(nn.Module):
+    """A "language model" of two tokens after [CLS]: its conditionals are two tables of logits."""
+
+    def __init__(self, first, second):
+        super().__init__()
+        self.first, self.second = nn.Parameter(first), nn.Parameter(second)  # [a, b] each
+        self.at = None
+
+    def forward(self, input_ids):
+        rows, columns = self.at
+        out = []
+        for row, column in zip(rows, columns, strict=True):
+            held = input_ids[row, 3 - column]
+            table = self.first if column == 1 else self.second.T
+            out.append(table.mean(1) if held == MASK else table[:, held])
+        return _Output(torch.stack(out)[None])
+
+
+class _Output(dict):
+    def __init__(self, logits):
+        super().__init__(logits=logits)
+        self.logits = logits
+
+
+class Gather:
+    """Stands for `Gathering`: tells the table which positions are asked."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def inputs(self, batch):
+        return {"input_ids": batch["input_ids"]}
+
+    def at(self, rows, columns):
+        from contextlib import contextmanager
+
+        @contextmanager
+        def inside():
+            self.model.at = (rows.tolist(), columns.tolist())
+            yield
+
+        return inside()
+
+
+def batch(count=40, length=3, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(1, SIZE, (count, length), generator=generator)
+    return {
+        "input_ids": ids,
+        "labels": torch.full_like(ids, IGNORED),
+        "segments": torch.zeros_like(ids),
+    }
+
+
+def special():
+    flags = torch.zeros(SIZE, dtype=torch.bool)
+    flags[MASK] = True
+    return flags
+
+
+def pairs(rule=None):
+    rule = rule or Compatibility(weight=1.0, texts=40, nearest=1, farthest=1)
+    found = draw_pairs(batch(), special(), rule, np.random.default_rng(0))
+    found.places[:] = torch.tensor([1, 2])
+    return found
+
+
+def tables(compatible):
+    generator = torch.Generator().manual_seed(3)
+    joint = torch.randn(SIZE, SIZE, generator=generator)
+    if not compatible:
+        return joint, torch.randn(SIZE, SIZE, generator=generator)
+    # conditionals of one joint, each with its own constants, which the normaliser would take away
+    return joint + torch.randn(1, SIZE, generator=generator), joint + torch.randn(
+        SIZE, 1, generator=generator
+    )
+
+
+def cost(model, seed=0):
+    return penalty(model, Gather(model), pairs(), mask=MASK, special=special(), huber=1.0, seed=seed)
+
+
+def test_conditionals_of_one_joint_cost_nothing():
+    model = Table(*tables(compatible=True))
+    assert cost(model) < 1e-10
+
+
+def test_conditionals_that_disagree_cost_and_training_makes_them_agree():
+    model = Table(*tables(compatible=False))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    first = cost(model).item()
+    for seed in range(150):
+        loss = cost(model, seed)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    last = cost(model, 999).item()
+    assert first > 0.5
+    assert last < first / 10
+
+
+def test_the_drawn_places_are_ordinary_tokens_of_one_segment_at_the_asked_distance():
+    texts = batch(count=30, length=20)
+    texts["segments"][:, 10:] = 1
+    texts["input_ids"][:, 3] = MASK
+    rule = Compatibility(weight=1.0, texts=30, nearest=2, farthest=4)
+    found = draw_pairs(texts, special(), rule, np.random.default_rng(1))
+    first, second = found.places.T
+    gap = second - first
+    assert ((gap >= 2) & (gap <= 4)).all()
+    segments = texts["segments"]
+    assert (segments.gather(1, first[:, None]) == segments.gather(1, second[:, None])).all()
+    assert not (found.places == 3).any()
+    assert (found.true == found.batch["input_ids"].gather(1, found.places)).all()
+
+
+def test_masked_tokens_are_put_back_before_the_places_are_drawn():
+    texts = batch(count=2)
+    texts["labels"][:, 1] = texts["input_ids"][:, 1]
+    truth = texts["input_ids"].clone()
+    texts["input_ids"][:, 1] = MASK
+    found = draw_pairs(texts, special(), Compatibility(weight=1.0), np.random.default_rng(0))
+    assert torch.equal(found.batch["input_ids"], truth)
+
+
+def test_texts_too_short_for_two_positions_are_refused():
+    with pytest.raises(Misuse, match="too short"):
+        draw_pairs(batch(length=1), special(), Compatibility(weight=1.0), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("wrong", [{"weight": -1}, {"texts": 0}, {"nearest": 3, "farthest": 2}, {"huber": 0}])
+def test_impossible_rules_are_refused(wrong):
+    with pytest.raises(Misuse, match="penalty needs"):
+        Compatibility(**wrong)

@@ -1,0 +1,78 @@
+"""Reading text: documents, .gz, shares, and one clear line for what is not text."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from unmask.errors import Misuse
+from unmask.training.corpus import Corpus, corpora, drawn, shares_by_size, stated_shares
+
+TEXT = "First paragraph.\nSecond one.\n\n\nAnother document.\n"
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_documents_are_parted_by_blank_lines(tmp_path, zipped):
+    path = tmp_path / "text"
+    (gzip.open if zipped else open)(path, "wt").write(TEXT)
+    documents = list(Corpus("text", path).documents())
+    assert documents == [["First paragraph.", "Second one."], ["Another document."]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "empty file"),
+        (b"\n \n\n", "empty file"),
+        (b"\x89PNG\0\0\0\x01", "binary"),
+        ("naïve".encode("latin-1"), "UTF-8"),
+        (gzip.compress(b"cut short" * 99)[:-20], "UTF-8"),
+    ],
+)
+def test_what_is_not_text_is_refused_in_one_line(tmp_path, content, message):
+    path = tmp_path / "text"
+    path.write_bytes(content)
+    with pytest.raises(Misuse, match=message) as refusal:
+        list(Corpus("text", path).documents())
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_missing_file_and_a_directory_are_refused(tmp_path):
+    for path in (tmp_path / "nowhere.txt", tmp_path):
+        with pytest.raises(Misuse, match="check the path"):
+            list(Corpus("text", path).documents())
+
+
+def test_corpora_are_named_by_the_user_or_by_their_file():
+    parsed = corpora(["wiki=a/b.txt", "c/novels.txt.gz"])
+    assert [corpus.name for corpus in parsed] == ["wiki", "novels"]
+    with pytest.raises(Misuse, match="two corpora"):
+        corpora(["a/text.txt", "b/text.txt"])
+    with pytest.raises(Misuse, match="at least one"):
+        corpora([])
+    with pytest.raises(Misuse, match="NAME=FILE"):
+        corpora(["name="])
+
+
+def test_shares_follow_size_to_the_alpha():
+    sizes = {"large": 1_000_000, "small": 10_000}
+    assert shares_by_size(sizes, 1.0)["small"] == pytest.approx(1 / 101)
+    assert shares_by_size(sizes, 0.0)["small"] == pytest.approx(1 / 2)
+    assert shares_by_size(sizes, 0.5)["small"] == pytest.approx(1 / 11)
+    with pytest.raises(Misuse, match="alpha"):
+        shares_by_size(sizes, 2.0)
+
+
+def test_stated_shares_must_cover_every_corpus():
+    assert stated_shares({"b": 3, "a": 1}, ["a", "b"]) == {"a": 0.25, "b": 0.75}
+    with pytest.raises(Misuse, match="shares of all corpora"):
+        stated_shares({"a": 1}, ["a", "b"])
+    with pytest.raises(Misuse, match="negative"):
+        stated_shares({"a": 1, "b": -1}, ["a", "b"])
+
+
+def test_a_fraction_of_the_paragraphs_is_drawn(tmp_path):
+    path = tmp_path / "text"
+    path.write_text("\n".join(f"paragraph {number}" for number in range(4000)))
+    count = sum(1 for _ in drawn(Corpus("text", path), 0.25, np.random.default_rng(0)))
+    assert abs(count - 1000) < 3 * np.sqrt(4000 * 0.25 * 0.75)

@@ -1,0 +1,189 @@
+"""The run as a whole: it learns, it survives a kill to the last digit, and two processes do what one does."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import toy
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+from unmask.training import Settings, train
+
+SCRIPT = Path(__file__).parent / "run_settings.py"
+TINY = {"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+
+
+def write_settings(home, tokenizer, **changes):
+    """A few steps of a very small model with dropout, checkpoints often.
+
+    The tokenizer is given: the trainers break ties between pairs in no fixed order.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    tokenizer.save_pretrained(home / "tokenizer")
+    toy.write_corpus(home / "toy.txt", documents=200)
+    config = home / "config.json"
+    config.write_text(json.dumps({**TINY, "intermediate_size": 64}))
+    values = {
+        "corpora": [f"toy={home / 'toy.txt'}"],
+        "start": str(config),
+        "tokenizer": str(home / "tokenizer"),
+        "max_length": 48,
+        "hold_out": 10,
+        "steps": 24,
+        "warmup": 4,
+        "decay": 12,
+        "batch": 4,
+        "dropout": 0.1,
+        "compatibility": 0.1,
+        "optimizer": "muon",
+        "save_every": 5,
+        "evaluate_every": 8,
+        "evaluate_rows": 20,
+        "log_every": 3,
+        **changes,
+    }
+    path = home / "settings.toml"
+    path.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in values.items()))
+    return path
+
+
+def environment():
+    return {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+def run(settings, out, *launcher):
+    command = [sys.executable, *launcher, str(SCRIPT), str(settings), str(out)]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+
+
+def results(out):
+    return json.loads((out / "model" / "results.json").read_text())
+
+
+def losses(out):
+    """Every logged loss and held-out number by its step, without clock times."""
+    kept = {}
+    for entry in results(out)["history"]:
+        kept.update(
+            {(entry["step"], name): entry[name] for name in entry if name.endswith(("loss", "accuracy"))}
+        )
+    return {key: value for key, value in kept.items() if key[1] != "train_loss"}
+
+
+def test_a_killed_run_ends_as_if_it_had_not_been_killed(tmp_path, toy_tokenizer):
+    settings = write_settings(tmp_path / "text", toy_tokenizer)
+    unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
+    finished = run(settings, unbroken)
+    assert finished.returncode == 0, finished.stderr
+    victim = subprocess.Popen(
+        [sys.executable, str(SCRIPT), str(settings), str(broken)],
+        env=environment(),
+        stderr=subprocess.DEVNULL,
+    )
+    while not list(broken.glob("checkpoint-*/trainer_state.json")):
+        assert victim.poll() is None, "the run ended before it could be killed"
+        time.sleep(0.01)
+    time.sleep(random.Random(7).random() * 0.3)
+    victim.send_signal(signal.SIGKILL)
+    victim.wait()
+    assert not (broken / "model").exists()
+    resumed = run(settings, broken)
+    assert resumed.returncode == 0, resumed.stderr
+    assert results(broken)["held_out"] == results(unbroken)["held_out"]
+    assert losses(broken) == losses(unbroken)
+    left, right = (
+        torch.cat(
+            [weight.flatten() for weight in AutoModelForMaskedLM.from_pretrained(out / "model").parameters()]
+        )
+        for out in (unbroken, broken)
+    )
+    assert torch.equal(left, right)
+
+
+def test_two_processes_follow_the_curve_of_one(tmp_path, toy_tokenizer):
+    """Without chance inside the model only the order of float32 sums differs: 1e-4 of the loss."""
+    settings = write_settings(
+        tmp_path / "text", toy_tokenizer, dropout=0.0, compatibility=0.0, optimizer="adamw"
+    )
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    assert run(settings, alone).returncode == 0
+    launcher = ("-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1")
+    both = run(settings, together, *launcher)
+    assert both.returncode == 0, both.stderr
+    expected, found = losses(alone), losses(together)
+    assert set(found) == set(expected)
+    for key, value in expected.items():
+        if key[1].endswith("loss"):
+            assert found[key] == pytest.approx(value, rel=1e-4), key
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """A tiny BERT from scratch on the toy language, with next-sentence prediction."""
+    home = tmp_path_factory.mktemp("learned")
+    toy.write_corpus(home / "toy.txt", documents=2000)
+    settings = Settings(
+        corpora=(f"toy={home / 'toy.txt'}",),
+        start="bert-tiny",
+        vocabulary=170,
+        max_length=40,
+        next_sentence=True,
+        hold_out=20,
+        steps=200,
+        warmup=20,
+        decay=100,
+        batch=32,
+        optimizer="muon",
+        body_rate=5e-3,
+        head_rate=5e-3,
+        evaluate_every=100,
+        evaluate_rows=128,
+        save_every=200,
+        licence="mit",
+        data_licences={"toy": "made here"},
+    )
+    begun = time.process_time()  # of this process alone: a busy machine does not count
+    result = train(settings, home / "run")
+    return settings, result, time.process_time() - begun
+
+
+def test_a_tiny_bert_learns_the_toy_language_and_its_next_sentences(learned):
+    _, result, _ = learned
+    score = result.scores["toy"]
+    assert score.loss < 0.8  # 0.40 is the entropy of the language; the unigram's loss is 2.9
+    assert score.next_sentence > 0.9
+
+
+def test_it_takes_less_than_a_minute(learned):
+    assert learned[2] < 60
+
+
+def test_the_result_is_an_ordinary_checkpoint_with_a_card_and_a_curve(learned):
+    _, result, _ = learned
+    model = AutoModelForMaskedLM.from_pretrained(result.model)
+    tokenizer = AutoTokenizer.from_pretrained(result.model)
+    inputs = tokenizer("the jax nax vax the nax . the jaz [MASK] vax the naz .", return_tensors="pt")
+    logits = model(**inputs).logits[0, inputs["input_ids"][0] == tokenizer.mask_token_id]
+    assert tokenizer.convert_ids_to_tokens(logits.argmax(-1))[0] in ("nax", "naz")
+    card = (result.model / "README.md").read_text()
+    for part in ("license: mit", "made here", "next sentence accuracy", f"{result.scores['toy'].loss:.3f}"):
+        assert part in card
+    assert (result.model / "loss.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_finished_run_can_be_taken_further(learned, tmp_path):
+    from dataclasses import replace
+
+    settings, result, _ = learned
+    longer = replace(settings, steps=203, decay=3)
+    again = train(longer, result.model.parent)
+    steps = [entry["step"] for entry in again.history if "loss" in entry]
+    assert max(steps) <= 203
+    assert again.history[: len(result.history) - 2] == result.history[: len(result.history) - 2]

@@ -1,0 +1,180 @@
+"""Bad input to a run: one clear line, an exit code, nothing overwritten and nothing lost."""
+
+import json
+import resource
+import shutil
+from collections import namedtuple
+from dataclasses import replace
+
+import pytest
+import toy
+import typer
+from transformers import AutoConfig, AutoModelForCausalLM
+from typer.testing import CliRunner
+
+from unmask.cli import train as command
+from unmask.errors import Failure, Misuse
+from unmask.training import Settings, train
+from unmask.training.directory import claim, last_checkpoint
+
+
+@pytest.fixture
+def settings(tmp_path):
+    toy.write_corpus(tmp_path / "toy.txt", documents=120)
+    config = tmp_path / "config.json"
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config.write_text(json.dumps({"model_type": "bert", **shape}))
+    return Settings(
+        corpora=(f"toy={tmp_path / 'toy.txt'}",),
+        start=str(config),
+        vocabulary=150,
+        max_length=32,
+        hold_out=10,
+        steps=4,
+        warmup=1,
+        decay=1,
+        batch=4,
+        save_every=2,
+        evaluate_every=2,
+        evaluate_rows=4,
+    )
+
+
+def refusal(kind, match, settings, out):
+    with pytest.raises(kind, match=match) as caught:
+        train(settings, out)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_corpus_smaller_than_a_batch(settings, tmp_path):
+    refusal(Misuse, "text for one batch", replace(settings, batch=4000), tmp_path / "run")
+
+
+def test_an_empty_and_a_binary_corpus(settings, tmp_path):
+    for content, message in ((b"", "empty"), (b"\0\1\2", "binary")):
+        path = tmp_path / "bad.txt"
+        path.write_bytes(content)
+        refusal(Misuse, message, replace(settings, corpora=(str(path),)), tmp_path / f"run-{message}")
+
+
+def test_a_vocabulary_larger_than_the_corpus_supports(settings, tmp_path):
+    refusal(Misuse, "ask for fewer tokens", replace(settings, vocabulary=50_000), tmp_path / "run")
+
+
+def test_a_fresh_model_without_tokenizer_or_vocabulary(settings, tmp_path):
+    refusal(Misuse, "needs a tokenizer", replace(settings, vocabulary=0), tmp_path / "run")
+
+
+def test_an_output_directory_of_another_run_is_left_as_it_is(settings, tmp_path):
+    out = tmp_path / "run"
+    claim(out, settings)
+    before = (out / "settings.json").read_bytes()
+    refusal(Misuse, "holds another run .rate was 0.15, now 0.4", replace(settings, rate=0.4), out)
+    assert (out / "settings.json").read_bytes() == before
+
+
+def test_a_directory_that_is_no_run_is_left_as_it_is(settings, tmp_path):
+    out = tmp_path / "home"
+    out.mkdir()
+    (out / "diary.txt").write_text("dear diary")
+    refusal(Misuse, "not a training run", settings, out)
+    assert [path.name for path in out.iterdir()] == ["diary.txt"]
+
+
+def test_more_steps_are_the_same_run(settings, tmp_path):
+    claim(tmp_path / "run", settings)
+    claim(tmp_path / "run", replace(settings, steps=100, decay=50))
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["steps"] == 100
+
+
+def test_a_checkpoint_cut_short_is_passed_over(tmp_path):
+    for step, state in ((5, '{"global_step": 5}'), (10, '{"global_st'), (15, None)):
+        path = tmp_path / f"checkpoint-{step}"
+        path.mkdir()
+        if state is not None:
+            (path / "trainer_state.json").write_text(state)
+    assert last_checkpoint(tmp_path) == str(tmp_path / "checkpoint-5")
+    assert last_checkpoint(tmp_path / "none") is None
+
+
+def test_a_disk_without_room_is_told_before_the_first_step(settings, tmp_path, monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(100, 99, 1))
+    refusal(Failure, "make room", settings, tmp_path / "run")
+
+
+def test_a_disk_that_fills_up_is_one_line_and_the_run_can_go_on(settings, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    from unmask.training import run as module
+
+    def full(*_args, **_kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "write_result", full)
+    refusal(Failure, "the disk is full", settings, out)
+    assert last_checkpoint(out) == str(out / "checkpoint-4")
+    monkeypatch.undo()
+    assert (train(settings, out).model / "model.safetensors").exists()
+
+
+def test_a_file_system_that_refuses_large_files_is_one_line(settings, tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    import signal
+
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+        refusal(Failure, "disk is full", settings, tmp_path / "run")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_causal_checkpoint(settings, tmp_path):
+    config = AutoConfig.for_model("gpt2", vocab_size=30, n_embd=16, n_layer=1, n_head=2)
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path / "causal")
+    refusal(
+        Misuse, "masked language model", replace(settings, start=str(tmp_path / "causal")), tmp_path / "run"
+    )
+
+
+def test_a_penalty_on_texts_too_short_for_two_positions(settings, tmp_path):
+    path = tmp_path / "short.txt"
+    path.write_text("\n\n".join(["jax", "nax", "vax", "the"] * 100))
+    short = replace(
+        settings,
+        corpora=(f"short={path}",),
+        vocabulary=22,
+        compatibility=1.0,
+        compatibility_nearest=4,
+        packing=False,
+    )
+    refusal(Misuse, "too short", short, tmp_path / "run")
+
+
+def test_a_batch_that_the_processes_cannot_share(settings, tmp_path):
+    refusal(Misuse, "choose a multiple of 3", replace(settings, accumulate=3), tmp_path / "run")
+
+
+def test_an_unknown_start(settings, tmp_path):
+    refusal(Misuse, "expected a preset", replace(settings, start="bert-enormous"), tmp_path / "run")
+
+
+def test_a_loss_that_is_lost_stops_the_run(settings, tmp_path):
+    wild = replace(settings, body_rate=1e30, head_rate=1e30, clip=0.0, log_every=1, optimizer="adamw")
+    refusal(Failure, "lower body_rate", wild, tmp_path / "run")
+
+
+def test_the_command_trains_and_its_options_override_the_file(settings, tmp_path):
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    command.register(app)
+    path = tmp_path / "settings.toml"
+    path.write_text(
+        f'start = "{settings.start}"\nvocabulary = 150\nmax_length = 32\nhold_out = 10\nbatch = 2\n'
+    )
+    asked = f"train --out {tmp_path / 'run'} --corpus {settings.corpora[0]} --settings {path} --steps 2"
+    answer = CliRunner().invoke(app, [*asked.split(), "--warmup", "0", "--decay", "1", "--batch", "4"])
+    assert answer.exit_code == 0, answer.output
+    assert "| toy |" in answer.stdout
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["steps"] == 2

@@ -1,0 +1,63 @@
+"""Settings and the schedule: what is read is what was meant, and what cannot be is refused."""
+
+import pytest
+
+from unmask.errors import Misuse
+from unmask.training.schedule import Schedule
+from unmask.training.settings import Settings, read_settings
+
+
+def test_a_file_is_read_and_overridden(tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text('corpora = ["a.txt"]\nrate = 0.4\nsteps = 2000\nbody_rate = 1\n[shares]\na = 1.0\n')
+    settings = read_settings(path, steps=700, seed=None)
+    assert (settings.rate, settings.steps, settings.seed, settings.body_rate) == (0.4, 700, 0, 1.0)
+    assert settings.corpora == ("a.txt",)
+    assert settings.record()["shares"] == {"a": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("stepz = 3", "unknown setting 'stepz'"),
+        ('steps = "many"', "expected int"),
+        ("steps = true", "expected int"),
+        ("steps = ", "syntax error"),
+        ("rate = 1.5", "masking rate"),
+        ("steps = 10\nwarmup = 8\ndecay = 8", "that fit in"),
+        ("batch = 0", "batch"),
+        ('optimizer = "sgd"', "adamw or muon"),
+        ("save_every = 0", "save_every"),
+        ("compatibility = -1.0", "penalty needs"),
+    ],
+)
+def test_wrong_settings_are_refused_in_one_line(tmp_path, text, message):
+    path = tmp_path / "settings.toml"
+    path.write_text(text)
+    with pytest.raises(Misuse, match=message) as refusal:
+        read_settings(path)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(Misuse, match="check the path"):
+        read_settings(tmp_path / "none.toml")
+
+
+def test_the_rate_rises_stays_and_falls():
+    schedule = Schedule(steps=100, warmup=10, decay=40)
+    factors = [schedule.factor(step) for step in range(101)]
+    assert factors[:10] == sorted(factors[:10])
+    assert all(factor == 1.0 for factor in factors[10:60])
+    assert factors[60:] == sorted(factors[60:], reverse=True)
+    assert 0 < factors[99] < 0.05
+    assert factors[100] == 0.0
+
+
+def test_the_stable_part_does_not_know_the_length_of_the_run():
+    short, long = Schedule(100, 10, 40), Schedule(1000, 10, 40)
+    assert [short.factor(step) for step in range(60)] == [long.factor(step) for step in range(60)]
+
+
+def test_every_setting_has_a_default():
+    assert Settings().masking.rate == 0.15

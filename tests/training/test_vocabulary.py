@@ -1,0 +1,94 @@
+"""Vocabularies: trained to the asked size, drawn in a stratified way, and cut without losing a letter."""
+
+import numpy as np
+import pytest
+import toy
+
+from unmask.errors import Misuse
+from unmask.training.corpus import Corpus
+from unmask.training.vocabulary import cut, train_vocabulary
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "frame"), [("wordpiece", 80, ("[CLS]", "[SEP]")), ("unigram", 50, ("<s>", "</s>"))]
+)
+def test_a_trained_vocabulary_has_the_asked_size_and_frame(toy_corpus, kind, size, frame):
+    tokenizer = train_vocabulary([toy_corpus], kind=kind, size=size, alpha=1.0, lowercase=True, seed=0)
+    assert len(tokenizer) == size or (kind == "unigram" and 0.75 * size <= len(tokenizer) < size)
+    sentence = "the jax nby vcz the nax ."
+    ids = tokenizer(sentence)["input_ids"]
+    tokens = tokenizer.convert_ids_to_tokens(ids)
+    assert (tokens[0], tokens[-1]) == frame
+    assert tokenizer.unk_token not in tokens
+    assert tokenizer.decode(ids, skip_special_tokens=True).replace(" ", "") == sentence.replace(" ", "")
+    pair = tokenizer("the nax", "the nby")
+    assert ("token_type_ids" in pair) == (kind == "wordpiece")
+    if kind == "wordpiece":
+        assert pair["token_type_ids"] == [0, 0, 0, 0, 1, 1, 1]
+
+
+def test_a_vocabulary_larger_than_the_corpus_supports_is_refused(tmp_path):
+    path = tmp_path / "small.txt"
+    path.write_text("a few words only\n")
+    for kind in ("wordpiece", "unigram"):
+        with pytest.raises(Misuse, match="ask for fewer tokens"):
+            train_vocabulary([Corpus("small", path)], kind=kind, size=5000, alpha=1.0, lowercase=True, seed=0)
+
+
+def test_a_small_language_gets_a_larger_part_of_the_vocabulary_with_a_small_alpha(tmp_path):
+    large, small = tmp_path / "large.txt", tmp_path / "small.txt"
+    toy.write_corpus(large, documents=600)
+    words = ["qo", "qi", "qe", "qa", "qoqi", "qiqe", "qeqa", "qaqo", "qoqa", "qeqi"]
+    chance = np.random.default_rng(0)
+    small.write_text("\n".join(" ".join(chance.choice(words, 8)) for _ in range(60)))
+    both = [Corpus("large", large), Corpus("small", small)]
+    found = {}
+    for alpha in (1.0, 0.0):
+        tokenizer = train_vocabulary(both, kind="wordpiece", size=60, alpha=alpha, lowercase=True, seed=0)
+        found[alpha] = sum("q" in token for token in tokenizer.get_vocab())
+    assert found[0.0] > found[1.0]
+
+
+def test_an_unknown_kind_is_refused(toy_corpus):
+    with pytest.raises(Misuse, match="wordpiece or unigram"):
+        train_vocabulary([toy_corpus], kind="bpe", size=80, alpha=1.0, lowercase=True, seed=0)
+
+
+def test_a_cut_keeps_special_tokens_letters_and_the_most_frequent(toy_tokenizer, toy_tokens):
+    shares = toy_tokens.counts / toy_tokens.counts.sum()
+    smaller, old = cut(toy_tokenizer, shares, 55)
+    assert len(smaller) == len(old) == 55
+    tokens = toy_tokenizer.convert_ids_to_tokens(old)
+    assert smaller.convert_ids_to_tokens(range(55)) == tokens
+    assert smaller.convert_ids_to_tokens(smaller.all_special_ids) == toy_tokenizer.convert_ids_to_tokens(
+        toy_tokenizer.all_special_ids
+    )
+    dropped = set(range(len(toy_tokenizer))) - set(old)
+    kept_words = [
+        index for index in old if len(toy_tokenizer.convert_ids_to_tokens(index).removeprefix("##")) > 1
+    ]
+    kept_words = [index for index in kept_words if index not in toy_tokenizer.all_special_ids]
+    assert max(shares[list(dropped)]) <= min(shares[kept_words])
+    sentence = "the jax nby vcz the nax ."
+    assert smaller.unk_token_id not in smaller(sentence)["input_ids"]
+    assert (
+        smaller.decode(smaller(sentence)["input_ids"], skip_special_tokens=True) == "the jax nby vcz the nax."
+    )
+
+
+def test_a_unigram_vocabulary_can_be_cut_too(toy_corpus, tmp_path):
+    from unmask.training.tokenfile import write
+
+    tokenizer = train_vocabulary([toy_corpus], kind="unigram", size=50, alpha=1.0, lowercase=True, seed=0)
+    counts = write(toy_corpus, tokenizer, tmp_path, "unigram").counts
+    supported = int((counts > 0).sum()) + len(tokenizer.all_special_ids)
+    smaller, old = cut(tokenizer, counts / counts.sum(), supported - 2)
+    assert len(smaller) == len(old) == supported - 2
+    assert smaller.mask_token == "<mask>"
+    assert smaller.unk_token_id not in smaller("the jax nby")["input_ids"]
+
+
+@pytest.mark.parametrize(("size", "message"), [(10_000, "ask for fewer"), (8, "ask for more")])
+def test_an_impossible_cut_is_refused(toy_tokenizer, toy_tokens, size, message):
+    with pytest.raises(Misuse, match=message):
+        cut(toy_tokenizer, toy_tokens.counts / toy_tokens.counts.sum(), size)
