@@ -225,6 +225,27 @@ def test_braces_leave_the_tokenization_of_the_text_as_it_is(
     assert len(cloze.truth or ()) >= sum(braced for _, _, braced in words)
 
 
+SCRAPS = st.one_of(
+    st.sampled_from(["{", "}", "{{", "}}", "[MASK]", "___", "<mask>", "[CLS]", "</s>", " ", "man", "▁", "Ġ"]),
+    st.text(max_size=5),
+    st.characters(categories=["Cs", "Cc", "Co", "Mn"]),
+)
+
+
+@given(scraps=st.lists(SCRAPS, max_size=12), architecture=st.sampled_from(ARCHITECTURES))
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_text_is_read_or_refused_in_words(scraps: list[str], architecture: str, mlm_of: Models) -> None:
+    mlm, text = mlm_of(architecture), "".join(scraps)
+    for parse in (parse_blanks, parse_braces):
+        try:
+            cloze = parse(text, mlm.vocabulary, mlm.window)
+        except Misuse:
+            continue
+        assert 1 <= len(cloze.blanks) == len(cloze.pieces) - 1
+        assert all(cloze.ids[position] == mlm.vocabulary.mask_id for position in cloze.blanks)
+        cloze.filled([mlm.vocabulary.mask_id] * len(cloze.blanks))
+
+
 class TestFilledText:
     def test_the_true_tokens_give_the_text_back(self, architecture: str, mlm: MaskedLM) -> None:
         text, words = frame(architecture)

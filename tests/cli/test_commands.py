@@ -240,6 +240,34 @@ class TestStreams:
         assert done.stdout.strip() == "[]"
 
 
+class Terminal(io.StringIO):
+    """A standard error that somebody looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class TestProgress:
+    HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+
+    @pytest.mark.parametrize(
+        ("text", "code"), [(TEXT, 0), ("no blank", 2)], ids=["what goes well", "what fails"]
+    )
+    def test_a_terminal_sees_the_progress_of(
+        self, text: str, code: int, run: Run, bert: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        terminal = Terminal()
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setattr(sys, "stderr", terminal)
+        outcome = run("fill", text, "--model", bert, "--json")
+        shown = terminal.getvalue()
+        assert outcome.code == code
+        assert "loading the model" in shown
+        assert shown.rfind(self.SHOW_CURSOR) > shown.rfind(self.HIDE_CURSOR) >= 0
+        assert ("forward passes" in shown) == (code == 0)
+        assert bool(outcome.out) == (code == 0)
+
+
 class TestInstalledScript:
     """A few runs of the real thing, each a new process."""
 

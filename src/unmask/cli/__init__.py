@@ -43,9 +43,9 @@ def root(
 
 
 def _register() -> None:
-    from unmask.cli import cite, compare, explain, fill, models, sample, score
+    from unmask.cli import cite, compare, explain, fill, models, sample, score, train
 
-    for command in (fill, score, sample, compare, explain, models, cite):
+    for command in (fill, score, sample, compare, explain, train, models, cite):
         command.register(app)
 
 
@@ -63,6 +63,8 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # a terminal that is not Unicode fails no command
     try:
         code = app(sys.argv[1:] or ["--help"], prog_name="unmask", standalone_mode=False)
+    except typer.Abort:
+        code = STOPPED
     except Exception as error:
         if "--debug" in sys.argv and not hasattr(error, "format_message"):
             raise
