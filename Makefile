@@ -5,6 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SENTENCE ?= The [MASK] [MASK] at the casino.
+DATA ?= ../shared/data
+WORK ?= build/english
 
 export TOKENIZERS_PARALLELISM := false
 export HF_HUB_DISABLE_TELEMETRY := 1
@@ -46,6 +48,9 @@ format: $(READY) ## let ruff format and mend what it can
 
 bench: $(READY) ## the benchmarks, each against a named baseline in the same run
 	@$(BIN)/python benchmarks/startup.py
+
+model: $(READY) ## train the embedded English model on DATA (hours; goes on with the run in WORK)
+	@$(BIN)/python recipes/english.py --data "$(DATA)" --work "$(WORK)"
 
 docs: $(READY) ## build the documentation into docs/_build/html
 	@$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
