@@ -163,10 +163,14 @@ class TestLoading:
         assert mlm.vocabulary.mask_id == mlm.tokenizer.mask_token_id
         assert mlm.vocabulary.special_ids >= set(mlm.tokenizer.all_special_ids)
 
-    def test_the_window_leaves_out_positions_kept_for_padding(self, architecture: str, mlm: MaskedLM) -> None:
+    def test_the_window_leaves_out_positions_kept_for_padding(
+        self, architecture: str, mlm: MaskedLM, checkpoint: Paths
+    ) -> None:
+        boundless = AutoTokenizer.from_pretrained(checkpoint(architecture), model_max_length=10**30)
+        window = MaskedLM(mlm.model, boundless, device="cpu").window
         # ESM's rotary positions are in no table: what the configuration says is all there is to go by
-        assert mlm.window == (WINDOW + 2 if architecture == "esm" else WINDOW)
-        mlm.logits(torch.full((1, mlm.window), 20), mlm.window - 1)
+        assert window == mlm.window == (WINDOW + 2 if architecture == "esm" else WINDOW)
+        assert torch.isfinite(mlm.logits(torch.full((1, window), 20), window - 1)).all()
 
     def test_the_tokenizers_limit_counts_where_it_is_the_smaller_one(self, checkpoint: Paths) -> None:
         tokenizer = AutoTokenizer.from_pretrained(checkpoint("bert"), model_max_length=40)
