@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import reference
-from unmask import CONSTRUCTIONS, Misuse, PairConditionals, construct
+from unmask import CONSTRUCTIONS, Misuse, PairConditionals, Support, construct
 from unmask.pair import BLOCK_CELLS
 
 # every construction, and those with options once more for each option
@@ -24,7 +24,10 @@ BAD_OPTIONS = [
     ("hcb", {"pivot": 99}),
     ("hcb", {"pivot": -1}),
     ("ag", {"tolerance": 0.0}),
+    ("ag", {"pivot": 1}),
+    ("product", {"rounds": 3}),
     ("ag-published", {"rounds": 0}),
+    ("ag-published", {"rounds": 2.5}),
 ]
 
 every_construction = pytest.mark.parametrize(("name", "options"), EXAMPLES)
@@ -214,7 +217,7 @@ def test_conditionals_need_a_token_for_the_other_blank_and_no_other(blank, known
 
 def test_tokens_outside_the_table_are_refused():
     joint = construct("l2r", reference.draw(3, 4, 1.0, seed=0))
-    with pytest.raises(Misuse, match="not an id from 0 to 2"):
+    with pytest.raises(Misuse, match="expected an index from 0 to 2"):
         joint.log_prob(3, 0)
     with pytest.raises(Misuse, match="has no vocabulary"):
         joint.log_prob("man", 0)
@@ -222,6 +225,20 @@ def test_tokens_outside_the_table_are_refused():
         joint.log_prob(1)
     with pytest.raises(Misuse, match="at least one filling"):
         joint.top(0)
+    with pytest.raises(Misuse, match="at least one sample"):
+        joint.sample(0)
+    with pytest.raises(Misuse, match="at least one sample"):
+        joint.marginal(0).sample(-1)
+
+
+def test_kl_between_joints_over_different_tokens_is_refused():
+    logits = torch.zeros(3, 3)
+    others = Support(torch.tensor([0, 1, 5]))
+    first = construct("l2r", PairConditionals.from_logits(logits, logits))
+    second = construct("l2r", PairConditionals.from_logits(logits, logits, a_support=others))
+    for one, other in ((first, second), (first.marginal(0), second.marginal(0)), (first, first.marginal(0))):
+        with pytest.raises(Misuse, match="the same blanks and the same tokens"):
+            one.kl_to(other)
 
 
 @pytest.mark.parametrize(

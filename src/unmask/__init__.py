@@ -29,6 +29,8 @@ _HOMES = {
     "TokenDistribution": "unmask.joint",
     "Filling": "unmask.joint",
     "PairJoint": "unmask.pair",
+    "Progress": "unmask.progress",
+    "Support": "unmask.vocabulary",
     "UnmaskError": "unmask.errors",
     "Misuse": "unmask.errors",
     "Failure": "unmask.errors",
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from unmask.joint import Filling, Joint, TokenDistribution
     from unmask.mlm import MaskedLM
     from unmask.pair import PairJoint
+    from unmask.progress import Progress
+    from unmask.vocabulary import Support
 
 __all__ = [
     "CONSTRUCTIONS",
@@ -52,7 +56,9 @@ __all__ = [
     "Misuse",
     "PairConditionals",
     "PairJoint",
+    "Progress",
     "Score",
+    "Support",
     "TokenDistribution",
     "UnmaskError",
     "__version__",

@@ -229,6 +229,8 @@ def conditionals(
             progress=progress,
         )
     table.evidence["mass_outside_support"] = outside
+    if supports != (tokens, tokens):
+        table.evidence["passes"] += 1  # the one that chose the likeliest
     return table
 
 

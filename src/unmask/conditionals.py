@@ -217,10 +217,10 @@ def check_tables_fit(mlm: MaskedLM, supports: Supports) -> None:
 
 def both_blank(mlm: MaskedLM, cloze: Cloze, supports: Supports) -> tuple[Tensor, Tensor]:
     """Return log m(a) and log m(b): the model's answers with both blank, over the supports."""
-    ids = torch.tensor([cloze.ids])
+    states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
     a, b = (
-        mlm.logits(ids, position)[0, support.ids.to(mlm.device)].double().log_softmax(-1)
-        for position, support in zip(cloze.blanks, supports, strict=True)
+        mlm.decoder(support.ids)(state).to(mlm.tables_on).double().log_softmax(-1)
+        for state, support in zip(states, supports, strict=True)
     )
     return a, b
 
@@ -228,11 +228,11 @@ def both_blank(mlm: MaskedLM, cloze: Cloze, supports: Supports) -> tuple[Tensor,
 def decoded(mlm: MaskedLM, states: Tensor, support: Support) -> tuple[Tensor, Tensor]:
     """Return log-probabilities over the support [states, support] and the logits' normalisers [states]."""
     decode = mlm.decoder(support.ids)
-    table = torch.empty(len(states), len(support), device=states.device)
-    log_z = torch.empty(len(states), device=states.device, dtype=torch.float64)
+    table = torch.empty(len(states), len(support), device=mlm.tables_on)
+    log_z = torch.empty(len(states), device=mlm.tables_on, dtype=torch.float64)
     for start in range(0, len(states), STATES_AT_ONCE):
         part = slice(start, start + STATES_AT_ONCE)
-        block = decode(states[part])
+        block = decode(states[part].to(mlm.device)).to(mlm.tables_on)
         total = block.logsumexp(1)
         log_z[part] = total
         torch.sub(block, total[:, None], out=table[part])

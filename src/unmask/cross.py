@@ -136,7 +136,8 @@ def _complete_plain(
     known, known_log_z = decoded(mlm, states, asked)
     table = alone.to(known.dtype).expand(len(filled), -1).clone()
     log_z = known_log_z.mean().expand(len(filled)).clone()
-    table[side.indices], log_z[side.indices] = known, known_log_z
+    chosen = side.indices.to(mlm.tables_on)
+    table[chosen], log_z[chosen] = known, known_log_z
     if len(side.indices) == len(filled):
         return table, log_z, None
     return table, log_z, float(_divergence(known, alone).mean())
@@ -146,11 +147,11 @@ def _complete_learned(
     mlm: MaskedLM, filled: Support, asked: Support, side: Evaluated, states: Tensor, _alone: Tensor
 ) -> tuple[Tensor, Tensor, float | None]:
     """Predict the states of the unevaluated tokens from their input embeddings; returns the same."""
+    states = states.to(mlm.tables_on)
     if len(side.indices) == len(filled):
-        order = side.indices.argsort().to(states.device)
-        return (*decoded(mlm, states[order], asked), None)
-    features = mlm.input_embeddings[filled.ids.to(mlm.device)].double()
-    chosen = side.indices.to(features.device)
+        return (*decoded(mlm, states[side.indices.argsort()], asked), None)
+    features = mlm.input_embeddings[filled.ids.to(mlm.device)].to(mlm.tables_on).double()
+    chosen = side.indices.to(mlm.tables_on)
     predicted, left_out = ridge(features[chosen], states.double(), features)
     everyone = predicted.to(states.dtype)
     everyone[chosen] = states

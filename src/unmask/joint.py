@@ -128,6 +128,15 @@ class Joint(ABC):
         shape = torch.broadcast_shapes(*(i.shape for i in indices))
         return [i.expand(shape) for i in indices]
 
+    def _check_same_tokens(self, other: Joint) -> None:
+        same = [torch.equal(a.ids, b.ids) for a, b in zip(self.supports, other.supports, strict=False)]
+        if len(self.supports) != len(other.supports) or not all(same):
+            raise Misuse("KL compares distributions over the same blanks and the same tokens")
+
+    def _check_number(self, n: int) -> None:
+        if n < 1:
+            raise Misuse(f"expected to draw at least one sample, got {n}")
+
     def _check_blank(self, blank: int) -> None:
         if not 0 <= blank < self.blanks:
             raise Misuse(f"there is no blank {blank}: they are numbered from 0 to {self.blanks - 1}")
@@ -172,6 +181,7 @@ class TokenDistribution(Joint):
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n tokens, as ids [n, 1]."""
+        self._check_number(n)
         drawn = torch.multinomial(
             self.log_probs.double().exp().cpu(), n, replacement=True, generator=generator
         )
@@ -179,8 +189,8 @@ class TokenDistribution(Joint):
 
     def kl_to(self, other: Joint) -> float:
         """Return KL(self || other) in nats; the other must be of one blank over the same tokens."""
-        if not isinstance(other, TokenDistribution) or len(other.log_probs) != len(self.log_probs):
-            raise Misuse("KL compares distributions over the same blanks and the same tokens")
+        self._check_same_tokens(other)
+        assert isinstance(other, TokenDistribution)
         log_probs = self.log_probs.double()
         return float((log_probs.exp() * (log_probs - other.log_probs.double())).sum())
 

@@ -11,7 +11,7 @@ A model whose output layer can't be told apart has its logits as its states, and
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,11 @@ class MaskedLM:
         return cls(model, tokenizer, name=name or str(source), device=device, memory=memory)
 
     @property
+    def tables_on(self) -> torch.device:
+        """Where tables are kept: beside the model, but for Apple's GPU, which knows no float64."""
+        return torch.device("cpu") if self.device.type == "mps" else self.device
+
+    @property
     def input_embeddings(self) -> Tensor:
         """The input embedding of every token, [vocab, features]."""
         weight: Tensor = self.model.get_input_embeddings().weight
@@ -90,11 +95,16 @@ class MaskedLM:
     @torch.inference_mode()
     def states(self, ids: Tensor, position: int, progress: Progress = silent) -> Tensor:
         """Return the states at `position` of each text, [texts, features]; `ids` is [texts, length]."""
+        return self.states_at(ids, [position], progress)[:, 0]
+
+    @torch.inference_mode()
+    def states_at(self, ids: Tensor, positions: Sequence[int], progress: Progress = silent) -> Tensor:
+        """Return the states at several positions from one pass a text, [texts, positions, features]."""
         size = self.batch_size(ids.shape[1])
         self._check_known(int(ids.max()))
         found = []
         for batch in progress.over(ids.split(size), total=len(ids), size=len):
-            found.append(self._forward(batch.to(self.device), position).clone())
+            found.append(self._forward(batch.to(self.device), positions).clone())
         return torch.cat(found)
 
     def decoder(self, token_ids: Tensor) -> Callable[[Tensor], Tensor]:
@@ -149,13 +159,13 @@ class MaskedLM:
                 f"at {known - 1}: the two do not belong together, take both from one checkpoint"
             )
 
-    def _forward(self, ids: Tensor, position: int) -> Tensor:
+    def _forward(self, ids: Tensor, positions: Sequence[int]) -> Tensor:
         if not self._separable:
-            return self._plain(ids)[:, position]
-        with self._cut_to(position):
-            state = self._before_output_layer(ids)
-        assert state is not None
-        return state[:, 0]
+            return self._plain(ids)[:, positions]
+        with self._cut_to(positions):
+            states = self._before_output_layer(ids)
+        assert states is not None
+        return states
 
     def _plain(self, ids: Tensor) -> Tensor:
         """Run the model as the library does and return its logits, [texts, positions, outputs]."""
@@ -171,14 +181,14 @@ class MaskedLM:
         return logits
 
     @contextmanager
-    def _cut_to(self, position: int) -> Iterator[None]:
-        """Let the head see the encoder's output at one position only."""
+    def _cut_to(self, positions: Sequence[int]) -> Iterator[None]:
+        """Let the head see the encoder's output at these positions only."""
 
         def cut(_module: Any, _inputs: Any, output: Any) -> Any:
             key = "last_hidden_state"
             if isinstance(output, tuple):
-                return (output[0][:, position : position + 1], *output[1:])
-            output[key] = output[key][:, position : position + 1]
+                return (output[0][:, positions], *output[1:])
+            output[key] = output[key][:, positions]
             return output
 
         handle = self.model.base_model.register_forward_hook(cut)
@@ -221,7 +231,7 @@ class MaskedLM:
             )
         state = self._before_output_layer(ids) if self.output_layer is not None else None
         if state is not None:
-            with self._cut_to(1):
+            with self._cut_to([1]):
                 alone = self._before_output_layer(ids)
             offset = plain - self.output_layer(state)
             if _same(alone, state[:, 1:2]) and _same(offset, offset[:1, :1].expand_as(offset)):

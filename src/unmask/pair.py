@@ -82,6 +82,7 @@ class PairJoint(Joint):
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n pairs, as token ids [n, 2]: the first token by its marginal, the second given the first."""
+        self._check_number(n)
         first = torch.multinomial(self._totals.a.exp().cpu(), n, replacement=True, generator=generator)
         second = torch.empty_like(first)
         for row in torch.unique(first):
@@ -93,8 +94,8 @@ class PairJoint(Joint):
 
     def kl_to(self, other: Joint) -> float:
         """Return KL(self || other) in nats; the other must be of two blanks over the same tokens."""
-        if not isinstance(other, PairJoint) or other.conditionals.shape != self.conditionals.shape:
-            raise Misuse("KL compares distributions over the same blanks and the same tokens")
+        self._check_same_tokens(other)
+        assert isinstance(other, PairJoint)
         total = 0.0
         for rows in self.row_blocks():
             log_q = self.log_block(rows, EVERYTHING).double()

@@ -8,6 +8,7 @@ the token `support.ids[i]`. All arithmetic is done on ids, never on decoded text
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -164,7 +165,10 @@ class Support:
                 raise Misuse(f"this table has no vocabulary, so '{token}' means nothing to it: give an index")
             token_id, shown = self.vocabulary.find(token), f"'{token}'"
         else:
-            token_id, shown = int(token), str(token)
+            try:
+                token_id, shown = operator.index(token), str(token)
+            except TypeError:
+                raise Misuse(f"expected a token or its id, got {token!r}: an id is a whole number") from None
         if token_id not in self._position:
             if self.vocabulary is None:
                 raise Misuse(f"{shown} is outside this table: expected an index from 0 to {len(self) - 1}")
@@ -188,6 +192,6 @@ class Support:
         if isinstance(tokens, Tensor):
             flat = [self.index(t) for t in tokens.reshape(-1).tolist()]
             return torch.tensor(flat, dtype=torch.long).reshape(tokens.shape)
-        if isinstance(tokens, int | str):
+        if isinstance(tokens, str) or not isinstance(tokens, Sequence):
             return torch.tensor(self.index(tokens))
         return torch.tensor([self.index(t) for t in tokens], dtype=torch.long)

@@ -15,6 +15,7 @@ def explain(
     text: o.Text,
     model: o.Model = "english",
     method: o.Method = "ag",
+    options: o.Options = None,
     candidates: o.Candidates = "auto",
     completion: o.Completion = "learned",
     support: o.SupportName = "auto",
@@ -36,6 +37,7 @@ def explain(
         candidates=candidates,
         support=support,
         method=method,
+        options=options,
         completion=completion,
         seed=seed,
         truncate=truncate,
@@ -81,10 +83,11 @@ def _verdict(independent: dict[str, Any], joint: dict[str, Any]) -> list[str]:
     ]
     token, alone, given, other, where = min(changes, key=lambda change: change[2] - change[1])
     times = math.exp(joint["model_log_score"] - independent["model_log_score"])
+    shown = f"{times:,.0f}" if times >= 10 else f"{times:.2g}"
     return [
         f"With both blank, the model gives '{token}' {percent(alone)}; "
         f"once it sees '{other}' in the {where} blank, {percent(given)}.",
-        f"By the model's own conditionals, p(a|b) p(b|a), the joint answer is {times:,.3g} times as good.",
+        f"By the model's own conditionals, p(a|b) p(b|a), the joint answer is {shown} times as good.",
     ]
 
 

@@ -34,6 +34,10 @@ SupportName = Annotated[
         help="Tokens a blank may hold: auto, words (no special ones), all, or a number of likeliest ones.",
     ),
 ]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="Of the construction, as NAME=VALUE: pivot, order, rounds, tolerance."),
+]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of whatever is drawn at random.")]
 Truncate = Annotated[
     bool, typer.Option("--truncate", help="Drop the end of a text longer than the model's window.")
@@ -45,6 +49,8 @@ AllowPickle = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Top = Annotated[int, typer.Option("--top", "-n", min=1, help="How many fillings to show.")]
+
+RESERVED = ("text", "mlm", "method", "candidates", "completion", "support", "seed", "truncate", "progress")
 
 
 def parse_candidates(given: str) -> Any:
@@ -62,6 +68,28 @@ def parse_support(given: str) -> int | str:
     return int(given) if given.isdecimal() else given
 
 
+def parse_options(given: list[str] | None) -> dict[str, Any]:
+    """Return the options of a construction, numbers as numbers."""
+    parsed: dict[str, Any] = {}
+    for option in given or []:
+        name, sign, value = option.partition("=")
+        if not (name.isidentifier() and sign and value):
+            raise Misuse(f"expected an option of the construction as NAME=VALUE, got '{option}'")
+        if name in RESERVED:
+            raise Misuse(f"'{name}' is no option of a construction: give it as --{name}")
+        parsed[name] = _number(value)
+    return parsed
+
+
+def _number(value: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
+
+
 def ask(
     question: str,
     text: str,
@@ -72,6 +100,7 @@ def ask(
     allow_pickle: bool,
     candidates: str,
     support: str,
+    options: list[str] | None = None,
     **settings: Any,
 ) -> tuple[Any, MaskedLM]:
     """Open the model that a command names and call the function of `unmask.api` of that name."""
@@ -79,6 +108,7 @@ def ask(
 
     bar = Bar()
     count, tokens = parse_candidates(candidates), parse_support(support)
+    settings |= parse_options(options)
     bar.started("loading the model", 0)
     try:
         from unmask import api

@@ -100,7 +100,7 @@ def percent(log_prob: float) -> str:
 
 def basis(answer: dict[str, Any]) -> str:
     """Say in one line what an answer rests on."""
-    how = f"{answer['passes']:,} forward passes"
+    how = f"{answer['passes']:,} forward pass{'es' if answer['passes'] > 1 else ''}"
     if answer["conditionals"] == "cross":
         errors = answer["completion_error"]
         worst = max((e for e in errors.values() if e is not None), default=None)

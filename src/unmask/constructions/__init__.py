@@ -6,6 +6,7 @@ conditionals and its options, solves what has to be solved, and whose `log_block
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 from unmask.conditionals import PairConditionals
@@ -32,8 +33,15 @@ CONSTRUCTIONS: dict[str, type[PairJoint]] = {
 }
 
 
+NOT_OPTIONS = ("conditionals", "method")
+
+
 def construct(method: str, conditionals: PairConditionals, **options: Any) -> PairJoint:
     """Make the joint of that name from conditionals; options go to the construction (`pivot`, `rounds`)."""
     if method not in CONSTRUCTIONS:
         raise Misuse(f"unknown method '{method}': expected one of {', '.join(CONSTRUCTIONS)}")
+    known = [name for name in signature(CONSTRUCTIONS[method]).parameters if name not in NOT_OPTIONS]
+    for name in options:
+        if name not in known:
+            raise Misuse(f"{method} has no option '{name}': expected {' or '.join(known) or 'none'}")
     return CONSTRUCTIONS[method](conditionals, **options)

@@ -2,7 +2,7 @@
 
 Besag's (1974) factorisation from a fixed pivot a*: exact when the conditionals are compatible, whatever
 the pivot. For incompatible ones the answer depends on the pivot and on which blank it is taken from, so
-both are options: `pivot` (an index into the support; by default argmax m) and `order`, `ab` as above or
+both are options: `pivot` (a token; by default argmax m) and `order`, `ab` as above or
 `ba`, its mirror q(a, b) proportional to p(b|a) / p(b*|a) p(a|b*). Compared in Torroba Hennigen & Kim
 (2023).
 """
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from unmask.conditionals import EVERYTHING, Index, PairConditionals
 from unmask.errors import Misuse
+from unmask.joint import Token
 from unmask.pair import PairJoint, log_total
 
 
@@ -23,16 +24,15 @@ class HammersleyCliffordBesag(PairJoint):
     """Besag's joint from a pivot token."""
 
     def __init__(
-        self, conditionals: PairConditionals, *, order: Literal["ab", "ba"] = "ab", pivot: int | None = None
+        self, conditionals: PairConditionals, *, order: Literal["ab", "ba"] = "ab", pivot: Token | None = None
     ) -> None:
         super().__init__(conditionals, method="hcb")
         if order not in ("ab", "ba"):
             raise Misuse(f"unknown order '{order}' of hcb: expected ab (pivot in the first blank) or ba")
         self.order = order
         alone = conditionals.a_alone if order == "ab" else conditionals.b_alone
-        self.pivot = int(alone.argmax()) if pivot is None else pivot
-        if not 0 <= self.pivot < len(alone):
-            raise Misuse(f"the pivot of hcb is an index from 0 to {len(alone) - 1}, got {pivot}")
+        support = self.supports[0 if order == "ab" else 1]
+        self.pivot = int(alone.argmax()) if pivot is None else support.index(pivot)
         at = torch.tensor([self.pivot], device=conditionals.device)
         # the terms that depend on one blank only: log p(b|a*) - log p(a*|b), or its mirror
         if order == "ab":
@@ -43,10 +43,7 @@ class HammersleyCliffordBesag(PairJoint):
             ]
         self._log_total = 0.0
         self._log_total = log_total(self)
-        self.evidence |= {
-            "order": order,
-            "pivot": int(self.supports[0 if order == "ab" else 1].ids[self.pivot]),
-        }
+        self.evidence |= {"order": order, "pivot": int(support.ids[self.pivot])}
 
     def log_block(self, rows: Index, columns: Index) -> Tensor:
         """Return log p(a|b) - log p(a*|b) + log p(b|a*) - log Z, or its mirror."""

@@ -16,7 +16,6 @@ update of x, which the sums give for nothing: (x_a sum_b P/(x+y) - sum_b R y/(x+
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -27,8 +26,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from unmask.conditionals import PairConditionals, row_blocks
-
-Vector = NDArray[np.float64]
+from unmask.kernels.threads import over_rows
 
 
 class Sweep(NamedTuple):
@@ -43,34 +41,24 @@ def sweep(p: NDArray[Any], r: NDArray[Any], log_x: Tensor, log_y: Tensor) -> Swe
     """Do one sweep over tables of probabilities, [a, b], of any float type."""
     rows = compiled_rows()
     x, y = np.exp(log_x.numpy()), np.exp(log_y.numpy())
-    new_x = np.empty_like(x)
-    threads = max(1, min(torch.get_num_threads(), len(x)))
-    edges = np.linspace(0, len(x), threads + 1).astype(int)
-    shares = [(np.zeros_like(y), np.zeros_like(y)) for _ in range(threads)]
-    squares = np.zeros(threads)
-
-    def work(t: int) -> None:
-        squares[t] = rows(p, r, x, y, new_x, edges[t], edges[t + 1], *shares[t])
-
-    if threads == 1:
-        work(0)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, range(threads)))
-    above = sum(share[0] for share in shares)
-    below = sum(share[1] for share in shares)
+    new_x, squares = np.empty_like(x), np.empty_like(x)
+    shares = over_rows(
+        len(x),
+        lambda start, stop, share: rows(p, r, x, y, new_x, squares, start, stop, *share),
+        lambda: (np.zeros_like(y), np.zeros_like(y)),
+    )
+    above, below = (np.sum(parts, axis=0) for parts in zip(*shares, strict=True))
     gradient = float(np.sqrt(squares.sum() + np.square(y * below - above).sum()))
     return Sweep(torch.from_numpy(np.log(new_x)), torch.from_numpy(np.log(above / below)), gradient)
 
 
 @cache
-def compiled_rows() -> Callable[..., float]:
+def compiled_rows() -> Callable[..., None]:
     """Compile the loop over rows; numba is imported no sooner than this."""
     from numba import njit
 
-    @njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
-    def rows(p, r, x, y, new_x, start, stop, above, below):  # type: ignore[no-untyped-def]
-        square = 0.0
+    @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+    def rows(p, r, x, y, new_x, squares, start, stop, above, below):  # type: ignore[no-untyped-def]
         for a in range(start, stop):
             num = 0.0
             den = 0.0
@@ -78,14 +66,13 @@ def compiled_rows() -> Callable[..., float]:
                 inverse = 1.0 / (x[a] + y[b])
                 num += r[a, b] * y[b] * inverse
                 den += p[a, b] * inverse
-            square += (x[a] * den - num) ** 2
+            squares[a] = (x[a] * den - num) ** 2
             moved = num / den
             new_x[a] = moved
             for b in range(len(y)):
                 inverse = 1.0 / (moved + y[b])
                 above[b] += p[a, b] * moved * inverse
                 below[b] += r[a, b] * inverse
-        return square
 
     return rows  # type: ignore[no-any-return]
 
