@@ -221,8 +221,12 @@ class TestTwoBlanks:
         assert not torch.equal(tables[0], tables[2])
 
     def test_options_reach_the_construction(self, mlm_of: Models) -> None:
-        joint = unmask.fill(two_blanks("bert"), mlm=mlm_of("bert"), method="hcb", pivot=5, order="ba")
-        assert joint.evidence["pivot"] == int(joint.supports[1].ids[5])
+        ab, ba = (
+            unmask.fill(two_blanks("bert"), mlm=mlm_of("bert"), method="hcb", order=order)
+            for order in ("ab", "ba")
+        )
+        assert (ab.evidence["order"], ba.evidence["order"]) == ("ab", "ba")
+        assert not torch.allclose(table_of(ab), table_of(ba))
 
     def test_progress_hears_of_every_forward_pass(self, mlm_of: Models) -> None:
         class Counter(unmask.progress.Progress):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -75,16 +76,18 @@ class TestSupport:
             ("[unused3]", r"special or unused"),
             (-1, "-1 is no token of this model: expected an id from 0 to 87"),
             (88, "88 is no token of this model: expected an id from 0 to 87"),
+            (2.5, "expected a token or its id, got 2.5"),
+            (None, "expected a token or its id, got None"),
             ("xyzzy", r"'xyzzy' is 5 tokens for this model \(x ##y ##z ##z ##y\), but a blank holds one"),
             ("日", "'日' is not in the model's vocabulary"),
             ("", "'' is not in the model's vocabulary"),
         ],
     )
-    def test_a_token_outside_the_support_is_refused(
-        self, token: int | str, message: str, mlm_of: Models
-    ) -> None:
-        with pytest.raises(Misuse, match=message):
-            Support.words(mlm_of("bert").vocabulary).index(token)
+    def test_a_token_outside_the_support_is_refused(self, token: Any, message: str, mlm_of: Models) -> None:
+        support = Support.words(mlm_of("bert").vocabulary)
+        for ask in (support.index, support.indices):
+            with pytest.raises(Misuse, match=message):
+                ask(token)
 
     def test_a_support_of_the_likeliest_tokens_names_itself_when_it_lacks_one(self, mlm_of: Models) -> None:
         words = Support.words(mlm_of("bert").vocabulary)
