@@ -293,6 +293,8 @@ def _supports(
 def joint_of(table: PairConditionals | TokenDistribution, cloze: Cloze, method: str, **options: Any) -> Joint:
     """Make the joint of a cloze from what the model said."""
     if isinstance(table, TokenDistribution):
+        if options:
+            raise Misuse(f"one blank needs no construction, so it has no option '{next(iter(options))}'")
         return table
     joint = construct(method, table, **options)
     joint.cloze = cloze
