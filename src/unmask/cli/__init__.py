@@ -1,39 +1,88 @@
 """The command line: one file a command, no logic of its own.
 
-Only typer is imported here; each command imports what it needs when it runs, so that `unmask --help`
-answers at once. Errors that unmask raises on purpose become one line on standard error and an exit code
-(2 for misuse, 1 for a failure at work); `--debug` shows the traceback instead.
+Only typer is imported to start with; each command imports what it needs when it runs, so that `unmask
+--help` answers at once. Errors that unmask raises on purpose become one line on standard error and an
+exit code (2 for misuse, 1 for a failure at work); `--debug` before the command's name shows the traceback
+instead.
 """
 
 from __future__ import annotations
 
+import io
 import sys
+from typing import Annotated
 
 import typer
 
+from unmask import __version__
 from unmask.errors import UnmaskError
 
 app = typer.Typer(
     name="unmask",
     help="Explicit joint distributions from any masked language model.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"unmask {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def root(debug: bool = typer.Option(False, "--debug", help="Show a traceback when something fails.")) -> None:
-    """Hold the options that come before the command's name."""
+def root(
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Explicit joint distributions from any masked language model."""
+
+
+def _register() -> None:
+    from unmask.cli import cite, compare, explain, fill, models, sample, score, train
+
+    for command in (fill, score, sample, compare, explain, train, models, cite):
+        command.register(app)
+
+
+_register()
+
+
+STOPPED = 130
+"""The exit code of a command that was interrupted from the keyboard."""
 
 
 def main() -> None:
     """Run the command line, and turn errors into one line and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that is not Unicode fails no command
     try:
-        app()
-    except UnmaskError as error:
-        if "--debug" in sys.argv:
+        code = app(sys.argv[1:] or ["--help"], prog_name="unmask", standalone_mode=False)
+    except typer.Abort:
+        code = STOPPED
+    except Exception as error:
+        if "--debug" in sys.argv and not hasattr(error, "format_message"):
             raise
-        typer.echo(f"unmask: {error}", err=True)
-        raise SystemExit(error.exit_code) from None
+        sys.stderr.write(f"unmask: {' '.join(_explain(error).split())}\n")
+        code = getattr(error, "exit_code", 1)
+    if code == STOPPED:
+        sys.stderr.write("unmask: stopped\n")
+    raise SystemExit(code)
+
+
+def _explain(error: Exception) -> str:
+    """Say what went wrong: in our words, in typer's, or, where nobody foresaw it, in the error's own."""
+    if isinstance(error, UnmaskError):
+        return str(error)
+    if hasattr(error, "format_message"):  # typer's own errors: unknown options, values of the wrong kind
+        command = getattr(getattr(error, "ctx", None), "command_path", "unmask")
+        return f"{error.format_message().rstrip('.')}: see '{command} --help'"
+    return (
+        f"something failed that should not have ({type(error).__name__}: {error}): 'unmask --debug ...' "
+        f"shows where, please report it"
+    )

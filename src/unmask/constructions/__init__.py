@@ -1,1 +1,47 @@
+"""The constructions: ways to make one joint distribution out of a pair of conditionals.
 
+One file each, one contract (`PairJoint`), one registry. A construction is a class whose `__init__` takes the
+conditionals and its options, solves what has to be solved, and whose `log_block` is the formula of a cell.
+"""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any
+
+from unmask.conditionals import PairConditionals
+from unmask.constructions.arnold_gokhale import ArnoldGokhale
+from unmask.constructions.arnold_gokhale_published import ArnoldGokhalePublished
+from unmask.constructions.chain import LeftToRight, RightToLeft
+from unmask.constructions.gibbs import Gibbs
+from unmask.constructions.hcb import HammersleyCliffordBesag
+from unmask.constructions.mrf import LogitField, ProbabilityField
+from unmask.constructions.product import Product
+from unmask.errors import Misuse
+from unmask.pair import PairJoint
+
+CONSTRUCTIONS: dict[str, type[PairJoint]] = {
+    "product": Product,
+    "mrf-logit": LogitField,
+    "mrf-prob": ProbabilityField,
+    "hcb": HammersleyCliffordBesag,
+    "ag": ArnoldGokhale,
+    "ag-published": ArnoldGokhalePublished,
+    "gibbs": Gibbs,
+    "l2r": LeftToRight,
+    "r2l": RightToLeft,
+}
+
+
+NOT_OPTIONS = ("conditionals", "method")
+
+
+def construct(method: str, conditionals: PairConditionals, **options: Any) -> PairJoint:
+    """Make the joint of that name from conditionals; options go to the construction (`pivot`, `rounds`)."""
+    if method not in CONSTRUCTIONS:
+        raise Misuse(f"unknown method '{method}': expected one of {', '.join(CONSTRUCTIONS)}")
+    known = [name for name in signature(CONSTRUCTIONS[method]).parameters if name not in NOT_OPTIONS]
+    for name in options:
+        if name not in known:
+            raise Misuse(f"{method} has no option '{name}': expected {' or '.join(known) or 'none'}")
+    return CONSTRUCTIONS[method](conditionals, **options)

@@ -1,1 +1,1 @@
-
+"""The few fused loops that decide the speed, and their plain reference twins."""

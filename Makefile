@@ -1,0 +1,64 @@
+# Every command a developer needs; `make help` lists them. Set-up is done by whatever needs it, once.
+SHELL  := /bin/bash
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+SENTENCE ?= The [MASK] [MASK] at the casino.
+DATA ?= ../shared/data
+WORK ?= build/english
+
+export TOKENIZERS_PARALLELISM := false
+export HF_HUB_DISABLE_TELEMETRY := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint types unit format bench docs serve model clean
+
+help: ## list the commands
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+
+setup: $(READY) ## make the virtual environment (run and test do it by themselves)
+
+# anew whenever what has to be installed changes
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("unmask needs Python 3.11 or newer: make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) (a few minutes the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	@touch $@
+
+run: $(READY) ## fill the blanks of an example jointly, and show why the joint beats independent answers
+	@$(BIN)/unmask explain "$(SENTENCE)"
+
+test: lint types unit ## every check: lint, types, unit, property, documentation, command-line and browser tests
+
+lint: $(READY) ## ruff: style and formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(READY) ## mypy, strict on src
+	@$(BIN)/mypy
+
+unit: $(READY) ## pytest: unit, property, documentation and command-line tests
+	@$(BIN)/python -m pytest
+
+format: $(READY) ## let ruff format and mend what it can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(READY) ## the benchmarks, each against a named baseline in the same run
+	@$(BIN)/python benchmarks/startup.py
+
+model: $(READY) ## train the embedded English model on DATA (hours; goes on with the run in WORK)
+	@$(BIN)/python recipes/english.py --data "$(DATA)" --work "$(WORK)"
+
+docs: $(READY) ## build the documentation into docs/_build/html
+	@$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+serve: $(READY) ## read the documentation on http://127.0.0.1:8000 (the explorer takes this place when it comes)
+	@$(MAKE) --no-print-directory docs
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
+
+clean: ## drop what was built, but not the virtual environment
+	@rm -rf build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis

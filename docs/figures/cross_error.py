@@ -1,0 +1,256 @@
+"""How far cross conditionals are from exact ones, against the number K of candidates (see docs/cross.md).
+
+    python docs/figures/cross_error.py
+
+writes cross_error.png, cross_error.svg and cross_error.json (the numbers) beside this file. The model is the
+embedded one, over the 1,500 likeliest tokens of each blank, so that the exact answer is at hand in seconds;
+without it, a small model trained here on a made-up language of classes that agree with each other. The scored
+pairs are always among the candidates, as in `unmask score`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import torch
+from torch import Tensor
+
+import unmask
+from unmask.cloze import Cloze, parse_braces
+from unmask.conditionals import PairConditionals, Supports, both_blank, exact_conditionals
+from unmask.cross import cross_conditionals
+from unmask.models import embedded
+from unmask.vocabulary import Support
+
+HERE = Path(__file__).parent
+TOKENS = 1500
+TEXTS = [
+    "The {man} {is} sitting at the table.",
+    "A {woman} in a red dress is {playing} the piano.",
+    "Two {children} are {running} in the park.",
+    "The {old} {dog} slept in front of the fire.",
+    "He went {to} {the} station early in the morning.",
+    "The {police} said that two {people} were found.",
+]
+METHODS = {"ag": "-", "gibbs": "--"}
+COLOURS = {"plain": "#c1571f", "learned": "#1f6fb4"}
+
+
+def main() -> None:
+    """Measure, write the numbers, draw."""
+    torch.manual_seed(0)
+    mlm, texts = the_model()
+    clozes = [parse_braces(text, mlm.vocabulary, mlm.window) for text in texts]
+    clozes = [c for c in clozes if len(c.blanks) == 2]  # a word may be several tokens for the model
+    tokens = min(TOKENS, len(Support.words(mlm.vocabulary)))
+    counts = [k for k in (16, 32, 64, 128, 256, 512, 1024) if k < tokens] + [tokens]
+    found = measure(mlm, clozes, counts)
+    found |= {"model": mlm.name, "tokens": tokens, "texts": [c.filled(c.truth or ()) for c in clozes]}
+    (HERE / "cross_error.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    draw(found)
+    print(json.dumps({k: v for k, v in found.items() if k != "texts"}, indent=1))
+
+
+def likeliest(mlm: unmask.MaskedLM, cloze: Cloze) -> Supports:
+    """Return the likeliest tokens of each blank, the true one among them."""
+    words = Support.words(mlm.vocabulary)
+    alone = both_blank(mlm, cloze, (words, words))
+    for log_m, token in zip(alone, cloze.truth or (), strict=True):
+        log_m[words.index(token)] += 100.0
+    a, b = (words.likeliest(log_m, TOKENS) for log_m in alone)
+    return a, b
+
+
+def measure(mlm: unmask.MaskedLM, clozes: list[Cloze], counts: list[int]) -> dict[str, Any]:
+    """Return each measure, the mean over the texts, for each K: the keys are measure, completion, method."""
+    names = [(c, m) for c in COLOURS for m in METHODS]
+    log_q = {n: torch.zeros(len(counts)) for n in names}
+    kl = {n: torch.zeros(len(counts)) for n in names}
+    left_out, actual = ({c: torch.zeros(len(counts)) for c in COLOURS} for _ in range(2))
+    for cloze in clozes:
+        supports = likeliest(mlm, cloze)
+        exact = exact_conditionals(mlm, cloze, supports)
+        truths = {method: unmask.construct(method, exact) for method in METHODS}
+        a, b = cloze.truth or ()
+        for i, k in enumerate(counts):
+            for completion in COLOURS:
+                cross = cross_conditionals(
+                    mlm, cloze, supports, k, completion=completion, include=((a,), (b,)), seed=i
+                )
+                for method, truth in truths.items():
+                    joint = unmask.construct(method, cross)
+                    log_q[completion, method][i] += abs(float(joint.log_prob(a, b) - truth.log_prob(a, b)))
+                    kl[completion, method][i] += max(0.0, truth.kl_to(joint))
+                errors = cross.evidence["completion_error"].values()
+                left_out[completion][i] += sum(e or 0.0 for e in errors) / 2
+                actual[completion][i] += sum(unevaluated_kl(exact, cross)) / 2
+    n = len(clozes)
+    return {
+        "K": counts,
+        "log_q_error": {f"{c} {m}": (v / n).tolist() for (c, m), v in log_q.items()},
+        "kl": {f"{c} {m}": (v / n).tolist() for (c, m), v in kl.items()},
+        "left_out": {c: (v / n).tolist() for c, v in left_out.items()},
+        "unevaluated": {c: (v / n).tolist() for c, v in actual.items()},
+    }
+
+
+def unevaluated_kl(exact: PairConditionals, cross: PairConditionals) -> list[float]:
+    """Return the mean KL(model || completed) over the unevaluated contexts, for p(a|b) and p(b|a)."""
+    of_a, of_b = cross.evidence["evaluated"]
+    both = [(exact.a_table.T, cross.a_table.T, of_b), (exact.b_table, cross.b_table, of_a)]
+    return [_mean_kl(truth, guess, seen) for truth, guess, seen in both]
+
+
+def _mean_kl(truth: Tensor, guess: Tensor, seen: Tensor) -> float:
+    unseen = torch.ones(len(truth), dtype=torch.bool)
+    unseen[seen] = False
+    if not unseen.any():
+        return 0.0
+    return float((truth.exp() * (truth - guess)).sum(1)[unseen].mean())
+
+
+def draw(found: dict[str, Any]) -> None:
+    """Draw three panels over K, up to the last K that is not all tokens."""
+    plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
+    figure, axes = plt.subplots(1, 3, figsize=(11, 4), layout="constrained")
+    texts = len(found["texts"])
+    figure.suptitle(
+        f"model: {found['model']}, {found['tokens']:,} tokens a blank, mean of {texts} texts", fontsize=9
+    )
+    n = len(found["K"]) - 1
+    k = found["K"][:n]
+    panels = [
+        ("log_q_error", "mean |error| of log q(true pair)", axes[0]),
+        ("kl", "KL(exact ‖ cross) of the joint", axes[1]),
+    ]
+    for key, title, axis in panels:
+        for name, values in found[key].items():
+            completion, method = name.split()
+            axis.plot(
+                k,
+                values[:n],
+                METHODS[method],
+                color=COLOURS[completion],
+                marker="o",
+                ms=3.5,
+                label=f"{method}, {completion}",
+            )
+        axis.set_title(title)
+    for completion, colour in COLOURS.items():
+        axes[2].plot(
+            k,
+            found["unevaluated"][completion][:n],
+            "-",
+            color=colour,
+            marker="o",
+            ms=3.5,
+            label=f"{completion}: true",
+        )
+        axes[2].plot(
+            k,
+            found["left_out"][completion][:n],
+            ":",
+            color=colour,
+            marker="s",
+            ms=3.5,
+            label=f"{completion}: as reported",
+        )
+    axes[2].set_title("KL(model ‖ completed), one conditional")
+    for axis in axes:
+        axis.set(
+            xscale="log", yscale="log", xlabel=f"K, candidates a side (of {found['tokens']:,})", ylabel="nats"
+        )
+        axis.set_xticks(k, [str(x) for x in k])
+        axis.minorticks_off()
+        axis.grid(alpha=0.25)
+        low, high = axis.get_ylim()
+        axis.set_ylim(low / (high / low) ** 0.35, high)  # room for the legend
+        axis.legend(frameon=False, fontsize=8, loc="lower left")
+    figure.savefig(HERE / "cross_error.png", dpi=160)
+    plt.rcParams["svg.hashsalt"] = "unmask"
+    figure.savefig(HERE / "cross_error.svg", metadata={"Date": None})
+
+
+def the_model() -> tuple[unmask.MaskedLM, list[str]]:
+    """Return the embedded model and the texts above, or a small one trained here and its own texts."""
+    if any(m.name == "english" for m in embedded()):
+        return unmask.load(), TEXTS
+    return made_up_model()
+
+
+def made_up_model(steps: int = 800) -> tuple[unmask.MaskedLM, list[str]]:
+    """Train a small BERT on sentences whose words are of one class, or of two that go together."""
+    from transformers import BertConfig, BertForMaskedLM, BertTokenizer
+
+    draw = random.Random(0)
+    classes, members = 10, 16
+    kinds = ("adj", "noun", "verb", "place")
+    words = {(kind, c): [f"{kind}{c}x{i}" for i in range(members)] for kind in kinds for c in range(classes)}
+    vocabulary = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "the",
+        "at",
+        *(w for ws in words.values() for w in ws),
+    ]
+    ids = {token: i for i, token in enumerate(vocabulary)}
+
+    def sentence() -> str:
+        c = draw.randrange(classes)
+        near = c if draw.random() < 0.7 else (c + draw.choice((1, 3))) % classes
+        weights = [1 / (i + 1) for i in range(members)]
+        adj, noun, verb, place = (
+            draw.choices(words[kind, which], weights)[0]
+            for kind, which in zip(kinds, (c, c, near, near), strict=True)
+        )
+        parts = [adj, noun, verb, place]
+        if draw.random() < 0.1:  # nothing is quite impossible in a language
+            parts[draw.randrange(4)] = draw.choice(vocabulary[7:])
+        return "the {} {} {} at the {}".format(*parts)
+
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+    sizes |= {"initializer_range": 0.1, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    model = BertForMaskedLM(BertConfig(vocab_size=len(vocabulary), max_position_embeddings=16, **sizes))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
+    for _ in range(steps):
+        rows = [["[CLS]", *sentence().split(), "[SEP]"] for _ in range(64)]
+        truth = torch.tensor([[ids[token] for token in row] for row in rows])
+        hidden = torch.rand(truth.shape) < 0.3
+        hidden[:, [0, -1]] = False
+        loss = model(
+            input_ids=truth.masked_fill(hidden, ids["[MASK]"]), labels=truth.masked_fill(~hidden, -100)
+        ).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    print(f"loss of the made-up language: {loss.item():.3f}")
+    tokenizer = BertTokenizer(vocab=ids, do_lower_case=True, model_max_length=16)
+    mlm = unmask.MaskedLM(
+        model.eval().requires_grad_(False), tokenizer, name="a made-up language", device="cpu"
+    )
+    texts = []
+    for _ in range(8):
+        parts = sentence().split()
+        for blank in draw.choice([(1, 2), (2, 3), (3, 6)]):
+            parts[blank] = "{" + parts[blank] + "}"
+        texts.append(" ".join(parts))
+    return mlm, texts
+
+
+if __name__ == "__main__":
+    main()

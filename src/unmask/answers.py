@@ -1,0 +1,159 @@
+"""Joints as plain data: what `--json` prints, and what the server will answer.
+
+Each function returns one dictionary of strings, numbers and lists that tells the whole story: the answer,
+and the model, method, candidates, seed and errors that it rests on.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from unmask.api import Score
+from unmask.constructions import construct
+from unmask.evaluation.metrics import average_kl, incompatibility
+from unmask.joint import Filling, Joint
+from unmask.mlm import MaskedLM
+from unmask.pair import PairJoint
+
+SOLVER = (
+    "sweeps",
+    "newton_steps",
+    "gradient_norm",
+    "gibbs_steps",
+    "direct",
+    "converged",
+    "rounds",
+    "order",
+    "pivot",
+)
+
+
+def fill_answer(joint: Joint, mlm: MaskedLM, top: int) -> dict[str, Any]:
+    """Return the likeliest fillings of a joint."""
+    return {
+        **_context(joint, mlm),
+        **_shape(joint),
+        "mass_outside_candidates": mass_outside(joint),
+        "fillings": [filling_answer(f) for f in joint.top(top)],
+    }
+
+
+def score_answer(score: Score, mlm: MaskedLM) -> dict[str, Any]:
+    """Return what the true tokens are worth."""
+    tokens = zip(score.filling.tokens, score.filling.ids, score.conditional_log_probs, strict=True)
+    return {
+        **_context(score.joint, mlm),
+        **filling_answer(score.filling),
+        "blanks": [
+            {
+                "token": t,
+                "id": i,
+                "log_prob_given_others": c,
+                "log_prob_alone": float(score.joint.marginal(n).log_prob(i)),
+            }
+            for n, (t, i, c) in enumerate(tokens)
+        ],
+    }
+
+
+def sample_answer(joint: Joint, mlm: MaskedLM, n: int, seed: int) -> dict[str, Any]:
+    """Return n fillings drawn from a joint."""
+    drawn = joint.describe(joint.sample(n, torch.Generator().manual_seed(seed)))
+    return {**_context(joint, mlm), "sampling_seed": seed, "samples": [filling_answer(f) for f in drawn]}
+
+
+def compare_answer(joints: dict[str, PairJoint], mlm: MaskedLM, top: int) -> dict[str, Any]:
+    """Return every construction's answer, and how far each is from the independent one."""
+    product = joints["product"]
+    independent = product.top(1)[0]
+    rows = {
+        name: {
+            **_shape(joint),
+            "kl_from_product": joint.kl_to(product),
+            "average_kl": average_kl(joint),
+            "mass_outside_candidates": mass_outside(joint),
+            "agrees_with_product": joint.top(1)[0].ids == independent.ids,
+            **{"solver": _solver(joint)},
+            "fillings": [filling_answer(f) for f in joint.top(top)],
+        }
+        for name, joint in joints.items()
+    }
+    context = _context(product, mlm)
+    del context["method"], context["solver"]
+    return {**context, "incompatibility": incompatibility(product.conditionals), "methods": rows}
+
+
+def explain_answer(joint: PairJoint, mlm: MaskedLM) -> dict[str, Any]:
+    """Return the independent and the joint answer, and what the model's own conditionals say of both."""
+    independent = construct("product", joint.conditionals).top(1)[0]
+    best = joint.top(1)[0]
+    table = joint.conditionals
+
+    def told(filling: Filling) -> dict[str, Any]:
+        a, b = (s.indices(i).reshape(1) for s, i in zip(joint.supports, filling.ids, strict=True))
+        first, second = float(table.a_given_b(a, b)), float(table.b_given_a(a, b))
+        (described,) = joint.describe(torch.tensor([filling.ids]))
+        return {
+            **filling_answer(described),
+            "first_given_second": first,
+            "second_given_first": second,
+            "first_alone": float(table.a_alone[a]),
+            "second_alone": float(table.b_alone[b]),
+            "model_log_score": first + second,
+        }
+
+    return {**_context(joint, mlm), **_shape(joint), "independent": told(independent), "joint": told(best)}
+
+
+def filling_answer(filling: Filling) -> dict[str, Any]:
+    """Return one filling."""
+    return {
+        "tokens": list(filling.tokens),
+        "ids": list(filling.ids),
+        "text": filling.text,
+        "log_prob": filling.log_prob,
+        "probability": math.exp(filling.log_prob),
+    }
+
+
+def mass_outside(joint: Joint) -> float | None:
+    """Return the probability of the pairs with a token that the model was not asked about; None if exact."""
+    evaluated = joint.evidence.get("evaluated")
+    if evaluated is None or not isinstance(joint, PairJoint):
+        return None
+    inside = joint.mass(*(e.sort().values.to(joint.conditionals.device) for e in evaluated))
+    return max(0.0, 1.0 - inside)
+
+
+def _shape(joint: Joint) -> dict[str, Any]:
+    return {"entropy": joint.entropy(), "mutual_information": joint.mutual_information()}
+
+
+def _solver(joint: Joint) -> dict[str, Any]:
+    return {key: joint.evidence[key] for key in SOLVER if key in joint.evidence}
+
+
+def _context(joint: Joint, mlm: MaskedLM) -> dict[str, Any]:
+    """Return what the answer rests on."""
+    cloze, evidence = joint.cloze, joint.evidence
+    assert cloze is not None
+    return {
+        "model": mlm.name,
+        "method": joint.method,
+        "length": len(cloze.ids),
+        "blank_positions": list(cloze.blanks),
+        "support": joint.supports[0].name,
+        "support_sizes": [len(support) for support in joint.supports],
+        "mass_outside_support": list(evidence.get("mass_outside_support", [0.0])),
+        "conditionals": evidence.get("conditionals", "exact"),
+        "candidates": evidence.get("candidates", len(joint.supports[0])),
+        "completion": evidence.get("completion"),
+        "completion_error": evidence.get("completion_error"),
+        "seed": evidence.get("seed"),
+        "passes": evidence["passes"],
+        "solver": _solver(joint),
+        "notes": list(cloze.notes),
+    }

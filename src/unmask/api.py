@@ -1,0 +1,299 @@
+"""The public functions: load a model, fill blanks, score words, compare constructions.
+
+Each is a short walk along the way of the data: text -> `Cloze` -> conditionals -> construction -> `Joint`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from unmask.cloze import Cloze, parse_blanks, parse_braces
+from unmask.conditionals import PairConditionals, Supports, both_blank, exact_conditionals, table_bytes
+from unmask.constructions import CONSTRUCTIONS, construct
+from unmask.cross import Completion, cross_conditionals
+from unmask.errors import Misuse
+from unmask.joint import Filling, Joint, TokenDistribution
+from unmask.mlm import DEFAULT_MEMORY, MaskedLM
+from unmask.models import locate
+from unmask.pair import PairJoint
+from unmask.progress import Progress, silent
+from unmask.vocabulary import Support
+
+Candidates = int | Literal["auto", "all"]
+SupportChoice = int | str
+DEFAULT_METHOD = "ag"
+AUTO_CANDIDATES = 256
+LARGEST_AUTO_SUPPORT = 10_000
+LARGEST_AUTO_EXACT = 512
+"""`auto` asks about every token where there are no more than this, and about 256 a side otherwise."""
+
+
+def load(
+    source: str | Path = "english",
+    *,
+    device: str = "auto",
+    memory: int | str = DEFAULT_MEMORY,
+    allow_pickle: bool = False,
+) -> MaskedLM:
+    """Load a masked language model: the embedded one, a directory, or a hub name.
+
+    Args:
+        source: `english` (the embedded model), a checkpoint's directory, or a name on the Hugging Face hub.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        memory: what the work may take beyond the model, as in `4GB`.
+        allow_pickle: read pickled weights (which can run code) where there are no safetensors.
+    """
+    return MaskedLM.load(
+        locate(str(source)), name=str(source), device=device, memory=memory, allow_pickle=allow_pickle
+    )
+
+
+def fill(
+    text: str,
+    *,
+    mlm: MaskedLM | None = None,
+    method: str = DEFAULT_METHOD,
+    candidates: Candidates = "auto",
+    completion: Completion = "learned",
+    support: SupportChoice = "auto",
+    seed: int = 0,
+    truncate: bool = False,
+    progress: Progress = silent,
+    **options: Any,
+) -> Joint:
+    """Return the joint distribution over the blanks of a text.
+
+    Args:
+        text: a text with one or two blanks, each written [MASK], ___ or as the model's own mask token.
+        mlm: the model; the embedded one if none is given.
+        method: the construction, one of `unmask.CONSTRUCTIONS`; one blank needs none.
+        candidates: how many tokens a side the model is asked about: a number, `all` (exact), or `auto`.
+        completion: how the tokens that it is not asked about are completed, `learned` or `plain`.
+        support: the tokens that a blank may hold: `words` (all but special and unused ones), `all`, a number
+            (the likeliest words with both blank), or `auto` (words, cut to the 10,000 likeliest where
+            there are more, or to what the memory budget holds).
+        seed: of the random part of the candidates.
+        truncate: drop the end of a text that is longer than the model's window.
+        progress: told of the forward passes.
+        options: of the construction, such as `pivot` for hcb.
+    """
+    mlm = mlm or load()
+    check_method(method)
+    cloze = parse_blanks(text, mlm.vocabulary, mlm.window, truncate=truncate)
+    table = conditionals(
+        mlm,
+        cloze,
+        candidates=candidates,
+        completion=completion,
+        support=support,
+        seed=seed,
+        progress=progress,
+    )
+    return joint_of(table, cloze, method, **options)
+
+
+@dataclass(frozen=True)
+class Score:
+    """What the true tokens of a text are worth: `filling` holds them, with their joint log-probability."""
+
+    filling: Filling
+    joint: Joint
+    conditional_log_probs: tuple[float, ...]
+    """The joint's log-probability of each true token, given the other."""
+
+
+def score(
+    text: str,
+    *,
+    mlm: MaskedLM | None = None,
+    method: str = DEFAULT_METHOD,
+    candidates: Candidates = "auto",
+    completion: Completion = "learned",
+    support: SupportChoice = "auto",
+    seed: int = 0,
+    truncate: bool = False,
+    progress: Progress = silent,
+    **options: Any,
+) -> Score:
+    """Return the log-probability of the words in braces, `The {man} {is} at the casino.`
+
+    The arguments are those of `fill`; the true tokens are always among the candidates.
+    """
+    mlm = mlm or load()
+    check_method(method)
+    cloze = parse_braces(text, mlm.vocabulary, mlm.window, truncate=truncate)
+    table = conditionals(
+        mlm,
+        cloze,
+        candidates=candidates,
+        completion=completion,
+        support=support,
+        seed=seed,
+        progress=progress,
+    )
+    joint = joint_of(table, cloze, method, **options)
+    assert cloze.truth is not None
+    (filling,) = joint.describe(torch.tensor([cloze.truth]))
+    given = [
+        joint.conditional(i, {j: cloze.truth[j] for j in range(joint.blanks) if j != i})
+        for i in range(joint.blanks)
+    ]
+    return Score(filling, joint, tuple(float(c.log_prob(t)) for c, t in zip(given, cloze.truth, strict=True)))
+
+
+def compare(
+    text: str,
+    *,
+    mlm: MaskedLM | None = None,
+    candidates: Candidates = "auto",
+    completion: Completion = "learned",
+    support: SupportChoice = "auto",
+    seed: int = 0,
+    truncate: bool = False,
+    progress: Progress = silent,
+) -> dict[str, PairJoint]:
+    """Return every construction's joint for one text with two blanks, made from the same conditionals."""
+    mlm = mlm or load()
+    cloze = parse_blanks(text, mlm.vocabulary, mlm.window, truncate=truncate)
+    if len(cloze.blanks) == 1:
+        raise Misuse(
+            "constructions differ for two blanks only, and the text has one: fill it with any one method"
+        )
+    table = conditionals(
+        mlm,
+        cloze,
+        candidates=candidates,
+        completion=completion,
+        support=support,
+        seed=seed,
+        progress=progress,
+    )
+    assert isinstance(table, PairConditionals)
+    joints = {}
+    for method in progress.over(list(CONSTRUCTIONS), total=len(CONSTRUCTIONS), stage="constructions"):
+        joints[method] = construct(method, table)
+        joints[method].cloze = cloze
+    return joints
+
+
+def check_method(method: str) -> None:
+    """Refuse an unknown construction before any work is done."""
+    if method not in CONSTRUCTIONS:
+        raise Misuse(f"unknown method '{method}': expected one of {', '.join(CONSTRUCTIONS)}")
+
+
+def conditionals(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    *,
+    candidates: Candidates = "auto",
+    completion: Completion = "learned",
+    support: SupportChoice = "auto",
+    seed: int = 0,
+    progress: Progress = silent,
+) -> PairConditionals | TokenDistribution:
+    """Ask the model what a cloze with two blanks needs; with one blank its answer is the distribution."""
+    if completion not in ("plain", "learned"):
+        raise Misuse(f"unknown completion '{completion}': expected plain or learned")
+    if not 0 <= seed < 2**63:
+        raise Misuse(f"expected a seed from 0 to 2^63 - 1, got {seed}")
+    tokens = _tokens(mlm, support)
+    if len(cloze.blanks) > 2:
+        raise Misuse(
+            f"the text has {len(cloze.blanks)} blanks, and one or two can be filled jointly: leave two"
+        )
+    _check_candidates(candidates, min(support, len(tokens)) if isinstance(support, int) else len(tokens))
+    include = tuple((token,) for token in cloze.truth) if cloze.truth else ((),) * len(cloze.blanks)
+    for (token,) in filter(None, include):
+        tokens.index(token)
+    if len(cloze.blanks) == 1:
+        return _one_blank(mlm, cloze, tokens, support, include[0])
+    supports, outside = _supports(mlm, cloze, tokens, support, include)
+    most = max(len(tokens_of_blank) for tokens_of_blank in supports)
+    if candidates == "all" or (candidates == "auto" and most <= LARGEST_AUTO_EXACT):
+        table = exact_conditionals(mlm, cloze, supports, progress)
+    else:
+        table = cross_conditionals(
+            mlm,
+            cloze,
+            supports,
+            min(AUTO_CANDIDATES, most) if candidates == "auto" else candidates,
+            completion=completion,
+            include=(include[0], include[1]),
+            seed=seed,
+            progress=progress,
+        )
+    table.evidence["mass_outside_support"] = outside
+    if supports != (tokens, tokens):
+        table.evidence["passes"] += 1  # the one that chose the likeliest
+    return table
+
+
+def _check_candidates(candidates: Candidates, most: int) -> None:
+    """Refuse a number of candidates that can't be, before any work is done."""
+    if candidates in ("auto", "all"):
+        return
+    if not isinstance(candidates, int):
+        raise Misuse(f"expected a number of candidates, all or auto, got '{candidates}'")
+    if not 1 <= candidates <= most:
+        raise Misuse(f"expected from 1 to {most} candidates (the tokens a blank may hold), got {candidates}")
+
+
+def _one_blank(
+    mlm: MaskedLM, cloze: Cloze, tokens: Support, support: SupportChoice, include: tuple[int, ...]
+) -> TokenDistribution:
+    """Return the plain model's answer, over the likeliest tokens alone if a number of them is asked for."""
+    logits = mlm.logits(torch.tensor([cloze.ids]), cloze.blanks[0])[0, tokens.ids.to(mlm.device)].double()
+    evidence: dict[str, Any] = {"passes": 1}
+    if isinstance(support, int) and support < len(tokens):
+        kept = tokens.likeliest(logits, support, include)
+        inside = tokens.indices(kept.ids).to(logits.device)
+        evidence["mass_outside_support"] = (max(0.0, 1 - float(logits.softmax(0)[inside].sum())),)
+        tokens, logits = kept, logits[inside]
+    return TokenDistribution(logits.log_softmax(0), tokens, method="mlm", evidence=evidence, cloze=cloze)
+
+
+def _tokens(mlm: MaskedLM, support: SupportChoice) -> Support:
+    """Return all the tokens that a blank may hold by kind, before any cut to the likeliest."""
+    if support == "all":
+        return Support.everything(mlm.vocabulary)
+    if support in ("auto", "words") or (isinstance(support, int) and support >= 1):
+        return Support.words(mlm.vocabulary)
+    raise Misuse(
+        f"unknown support '{support}': expected auto, words (no special or unused tokens), all, or a number "
+        f"of likeliest tokens"
+    )
+
+
+def _supports(
+    mlm: MaskedLM, cloze: Cloze, tokens: Support, support: SupportChoice, include: tuple[tuple[int, ...], ...]
+) -> tuple[Supports, tuple[float, float]]:
+    """Return the tokens of each blank, and the mass that the model puts outside them with both blank.
+
+    `auto` keeps them all where the tables are affordable, and cuts them to the likeliest otherwise.
+    """
+    most = len(tokens)
+    if isinstance(support, int):
+        most = support
+    elif support == "auto":
+        most = min(LARGEST_AUTO_SUPPORT, math.isqrt(mlm.memory // table_bytes(1, 1)))
+    if most >= len(tokens):
+        return (tokens, tokens), (0.0, 0.0)
+    alone = both_blank(mlm, cloze, (tokens, tokens))
+    a, b = (tokens.likeliest(log_m, most, kept) for log_m, kept in zip(alone, include, strict=True))
+    inside = [float(log_m[tokens.indices(s.ids)].exp().sum()) for log_m, s in zip(alone, (a, b), strict=True)]
+    return (a, b), (max(0.0, 1 - inside[0]), max(0.0, 1 - inside[1]))
+
+
+def joint_of(table: PairConditionals | TokenDistribution, cloze: Cloze, method: str, **options: Any) -> Joint:
+    """Make the joint of a cloze from what the model said."""
+    if isinstance(table, TokenDistribution):
+        return table
+    joint = construct(method, table, **options)
+    joint.cloze = cloze
+    return joint

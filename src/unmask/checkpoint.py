@@ -1,0 +1,154 @@
+"""Opening a Hugging Face checkpoint safely, and saying in one line what is wrong with one that won't open.
+
+No remote code is run, and pickled weights are refused unless asked for by name. A checkpoint without the
+weights of an MLM head, or with weights that are not numbers, is refused too: the library would otherwise
+fill in random ones and go on.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unmask.errors import Failure, Misuse
+
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+HUB_NAME = re.compile(r"^[\w.-]+(/[\w.-]+)?$")
+
+
+def open_checkpoint(source: str | Path, *, allow_pickle: bool = False) -> tuple[Any, Any]:
+    """Return the model (float32, in evaluation mode) and the tokenizer of a directory or a hub name."""
+    source = str(source)
+    try:
+        is_directory, exists = Path(source).is_dir(), Path(source).exists()
+    except OSError:  # longer than a path may be
+        is_directory = exists = False
+    if is_directory:
+        _check_files(Path(source), allow_pickle=allow_pickle)
+    elif exists:
+        raise Misuse(f"'{source}' is a file: give the directory of the checkpoint that holds its config.json")
+    elif not HUB_NAME.match(source):
+        raise Misuse(f"no model at '{source}': give a checkpoint's directory, a hub name, or 'english'")
+
+    from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
+    except Exception as error:
+        raise _cannot_open(source, error, is_directory) from error
+    if type(config) not in AutoModelForMaskedLM._model_mapping:
+        raise Misuse(
+            f"'{source}' is a model of type '{config.model_type}', which has no masked-language-model head: "
+            f"give a checkpoint such as BERT, RoBERTa or ESM"
+        )
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+    except Exception as error:
+        raise Failure(
+            f"the tokenizer of '{source}' can't be read ({_first_line(error)}): expected its files, such as "
+            f"tokenizer.json or vocab.txt, beside the weights"
+        ) from error
+    _check_tokenizer(source, tokenizer)
+    config.return_dict = True  # some old checkpoints ask for bare tuples
+    try:
+        model, report = AutoModelForMaskedLM.from_pretrained(
+            source,
+            config=config,
+            trust_remote_code=False,
+            use_safetensors=None if allow_pickle else True,
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,  # they are refused below, in words that say what is wrong
+            output_loading_info=True,
+        )
+    except Exception as error:
+        raise _cannot_open(source, error, is_directory) from error
+    _check_weights(source, model, report)
+    return model.eval().requires_grad_(False), tokenizer
+
+
+def _check_files(directory: Path, *, allow_pickle: bool) -> None:
+    """Say what a directory lacks before anything heavy is imported."""
+    if not (directory / "config.json").is_file():
+        raise Misuse(f"'{directory}' holds no config.json: give the directory of a Hugging Face checkpoint")
+    if any((directory / name).is_file() for name in WEIGHTS):
+        return
+    if not any((directory / name).is_file() for name in PICKLES):
+        raise Failure(f"'{directory}' holds a config.json but no weights: expected {WEIGHTS[0]}")
+    if not allow_pickle:
+        raise Misuse(
+            f"'{directory}' holds pickled weights only, which can run code when read: if you trust them, "
+            f"allow it with --allow-pickle (allow_pickle=True)"
+        )
+
+
+def _check_tokenizer(source: str, tokenizer: Any) -> None:
+    """Refuse a tokenizer that can't read a text or can't mark a blank in it."""
+    if set(tokenizer.get_vocab().values()) <= set(tokenizer.all_special_ids):
+        # where the files of the vocabulary are missing, the library makes up a tokenizer without one
+        raise Failure(
+            f"'{source}' holds no vocabulary: expected the files of its tokenizer, such as tokenizer.json or "
+            f"vocab.txt, beside the weights"
+        )
+    if tokenizer.mask_token_id is None:
+        raise Misuse(
+            f"the tokenizer of '{source}' has no mask token, so it can't mark a blank: give a masked "
+            f"language model such as BERT, RoBERTa or ESM"
+        )
+
+
+def _check_weights(source: str, model: Any, report: dict[str, Any]) -> None:
+    """Refuse a checkpoint that lacks part of the model, or whose weights are not finite."""
+    if report["mismatched_keys"]:
+        name, found, expected = sorted(report["mismatched_keys"])[0]
+        raise Failure(
+            f"'{source}' holds weights of other shapes than its config.json says ({name} is {list(found)}, "
+            f"not {list(expected)}): take both files from one checkpoint"
+        )
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise Failure(
+            f"'{source}' lacks weights of a masked language model ({', '.join(missing[:3])}"
+            f"{', ...' if len(missing) > 3 else ''}): it may be an encoder without a head; "
+            f"'unmask train' can give it one"
+        )
+    for name, weight in model.named_parameters():
+        if not torch.isfinite(weight).all():
+            raise Failure(
+                f"'{source}' holds weights that are not numbers (NaN or infinite) in {name}: it is damaged, "
+                f"take another copy"
+            )
+
+
+def _cannot_open(source: str, error: Exception, is_directory: bool) -> Exception:
+    if is_directory:
+        if "`model_type` key" in str(error):
+            return Failure(
+                f"'{Path(source) / 'config.json'}' does not say which kind of model it is: add a line "
+                f'such as "model_type": "bert" to it'
+            )
+        return Failure(
+            f"the checkpoint in '{source}' can't be read ({_first_line(error)}): it may be damaged, take "
+            f"another copy"
+        )
+    from huggingface_hub.constants import HF_HUB_OFFLINE
+
+    if HF_HUB_OFFLINE:
+        return Misuse(
+            f"'{source}' is no directory here, and the hub is switched off (HF_HUB_OFFLINE): give a "
+            f"directory, or switch it on"
+        )
+    return Misuse(
+        f"'{source}' is no directory here, and the hub could not give it ({_first_line(error)}): check the "
+        f"name and the network, or give a directory"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

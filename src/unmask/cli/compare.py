@@ -1,0 +1,73 @@
+"""`unmask compare`: every construction side by side for one text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from unmask.cli import options as o
+from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
+
+
+def compare(
+    text: o.Text,
+    model: o.Model = "english",
+    candidates: o.Candidates = "auto",
+    completion: o.Completion = "learned",
+    support: o.SupportName = "auto",
+    top: o.Top = 3,
+    seed: o.Seed = 0,
+    truncate: o.Truncate = False,
+    device: o.Device = "auto",
+    memory: o.Memory = "4GB",
+    allow_pickle: o.AllowPickle = False,
+    json: o.Json = False,
+) -> None:
+    """Show what every construction makes of one text with two blanks."""
+    joints, mlm = o.ask(
+        "compare",
+        text,
+        model=model,
+        device=device,
+        memory=memory,
+        allow_pickle=allow_pickle,
+        candidates=candidates,
+        support=support,
+        completion=completion,
+        seed=seed,
+        truncate=truncate,
+    )
+    from unmask.answers import compare_answer
+
+    answer = compare_answer(joints, mlm, top)
+    if json:
+        print_json(answer)
+        return
+    tell(answer["notes"])
+    show(answer)
+
+
+def show(answer: dict[str, Any]) -> None:
+    """Print one row a construction."""
+    rows = []
+    for name, row in answer["methods"].items():
+        fillings = ", ".join(f"{' '.join(f['tokens'])} ({percent(f['log_prob'])})" for f in row["fillings"])
+        numbers = (row["entropy"], row["mutual_information"], row["kl_from_product"], row["average_kl"])
+        rows.append([name, *(f"{n:.3f}" for n in numbers), fillings])
+    columns = ["method", "entropy", "mutual inf.", "KL from product", "A-KL", "top fillings"]
+    print_table("constructions of the joint, in nats", columns, rows, numbers={1, 2, 3, 4})
+    say(
+        "KL from product: disagreement with the independent answer. "
+        "A-KL: distance of the joint's conditionals from the model's."
+    )
+    say(
+        f"incompatibility of the model's conditionals: {answer['incompatibility']:.3f} "
+        f"(0 if they came from one joint)"
+    )
+    say(basis(answer))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(compare)

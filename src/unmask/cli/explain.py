@@ -1,0 +1,96 @@
+"""`unmask explain`: why the joint answer differs from the independent one, on one text."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import typer
+
+from unmask.cli import options as o
+from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
+
+
+def explain(
+    text: o.Text,
+    model: o.Model = "english",
+    method: o.Method = "ag",
+    options: o.Options = None,
+    candidates: o.Candidates = "auto",
+    completion: o.Completion = "learned",
+    support: o.SupportName = "auto",
+    seed: o.Seed = 0,
+    truncate: o.Truncate = False,
+    device: o.Device = "auto",
+    memory: o.Memory = "4GB",
+    allow_pickle: o.AllowPickle = False,
+    json: o.Json = False,
+) -> None:
+    """Fill two blanks jointly and show what independent answers miss."""
+    joint, mlm = o.ask(
+        "fill",
+        text,
+        model=model,
+        device=device,
+        memory=memory,
+        allow_pickle=allow_pickle,
+        candidates=candidates,
+        support=support,
+        method=method,
+        options=options,
+        completion=completion,
+        seed=seed,
+        truncate=truncate,
+    )
+    from unmask.answers import explain_answer
+    from unmask.errors import Misuse
+    from unmask.pair import PairJoint
+
+    if not isinstance(joint, PairJoint):
+        raise Misuse("there is nothing to explain about one blank: give a text with two")
+    answer = explain_answer(joint, mlm)
+    if json:
+        print_json(answer)
+        return
+    tell(answer["notes"])
+    show(answer)
+
+
+def show(answer: dict[str, Any]) -> None:
+    """Print the two answers side by side, and the model's own verdict on them."""
+    independent, joint = answer["independent"], answer["joint"]
+    rows = [
+        ["each blank by itself", independent["text"], percent(independent["log_prob"])],
+        ["both blanks jointly", joint["text"], percent(joint["log_prob"])],
+    ]
+    print_table("the likeliest filling", ["", "text", f"probability ({answer['method']})"], rows, numbers={2})
+    if independent["ids"] == joint["ids"]:
+        say("Here the two agree: the best token of each blank goes with the best of the other.")
+    else:
+        for line in _verdict(independent, joint):
+            say(line)
+    gain = answer["mutual_information"]
+    say(f"The blanks share {gain:.2f} nats of information, which independent answers take to be 0.")
+    say(basis(answer))
+
+
+def _verdict(independent: dict[str, Any], joint: dict[str, Any]) -> list[str]:
+    """Say which token the model takes back once it sees the other, and how much better the joint is."""
+    first, second = independent["tokens"]
+    changes = [
+        (first, independent["first_alone"], independent["first_given_second"], second, "second"),
+        (second, independent["second_alone"], independent["second_given_first"], first, "first"),
+    ]
+    token, alone, given, other, where = min(changes, key=lambda change: change[2] - change[1])
+    times = math.exp(joint["model_log_score"] - independent["model_log_score"])
+    shown = f"{times:,.0f}" if times >= 10 else f"{times:.2g}"
+    return [
+        f"With both blank, the model gives '{token}' {percent(alone)}; "
+        f"once it sees '{other}' in the {where} blank, {percent(given)}.",
+        f"By the model's own conditionals, p(a|b) p(b|a), the joint answer is {shown} times as good.",
+    ]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(explain)

@@ -1,0 +1,96 @@
+"""`unmask fill`: the likeliest fillings of a text's blanks, jointly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from unmask.cli import options as o
+from unmask.cli.compare import compare
+from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
+
+
+def fill(
+    text: o.Text,
+    model: o.Model = "english",
+    method: o.Method = "ag",
+    options: o.Options = None,
+    candidates: o.Candidates = "auto",
+    completion: o.Completion = "learned",
+    support: o.SupportName = "auto",
+    top: o.Top = 10,
+    seed: o.Seed = 0,
+    truncate: o.Truncate = False,
+    device: o.Device = "auto",
+    memory: o.Memory = "4GB",
+    allow_pickle: o.AllowPickle = False,
+    json: o.Json = False,
+) -> None:
+    """Fill one or two blanks of a text jointly."""
+    if method == "all":
+        compare(
+            text,
+            model,
+            candidates,
+            completion,
+            support,
+            top,
+            seed,
+            truncate,
+            device,
+            memory,
+            allow_pickle,
+            json,
+        )
+        return
+    joint, mlm = o.ask(
+        "fill",
+        text,
+        model=model,
+        device=device,
+        memory=memory,
+        allow_pickle=allow_pickle,
+        candidates=candidates,
+        support=support,
+        method=method,
+        options=options,
+        completion=completion,
+        seed=seed,
+        truncate=truncate,
+    )
+    from unmask.answers import fill_answer
+
+    answer = fill_answer(joint, mlm, top)
+    if json:
+        print_json(answer)
+        return
+    tell(answer["notes"])
+    show(answer)
+
+
+def show(answer: dict[str, Any]) -> None:
+    """Print the fillings as a table."""
+    blanks = len(answer["blank_positions"])
+    title = (
+        f"{answer['method']}: the joint of {blanks} blanks"
+        if blanks > 1
+        else "the model's answer for one blank"
+    )
+    rows = [
+        [str(i), percent(f["log_prob"]), f"{f['log_prob']:.3f}", "  ".join(f["tokens"]), f["text"]]
+        for i, f in enumerate(answer["fillings"], 1)
+    ]
+    print_table(title, ["", "probability", "log", "tokens", "text"], rows, numbers={0, 1, 2})
+    line = f"entropy {answer['entropy']:.3f} nats"
+    if blanks > 1:
+        line += f", mutual information {answer['mutual_information']:.3f} nats"
+    if answer["mass_outside_candidates"] is not None:
+        line += f", {100 * answer['mass_outside_candidates']:.1f} % of the mass outside the candidates"
+    say(line)
+    say(basis(answer))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(fill)

@@ -1,0 +1,120 @@
+"""The options that several commands share, and the opening of the model that they name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unmask.errors import Misuse
+
+if TYPE_CHECKING:
+    from unmask.mlm import MaskedLM
+
+Text = Annotated[str, typer.Argument(help="A text with blanks: [MASK], ___ or the model's own mask token.")]
+Model = Annotated[
+    str, typer.Option("--model", "-m", help="'english' (embedded), a directory, or a hub name.")
+]
+Method = Annotated[
+    str, typer.Option("--method", help="The construction of the joint ('unmask compare' shows them).")
+]
+Candidates = Annotated[
+    str,
+    typer.Option(
+        "--candidates", "-k", help="Tokens a side the model is asked about: a number, all, or auto."
+    ),
+]
+Completion = Annotated[
+    str, typer.Option("--completion", help="How the other tokens are completed: learned or plain.")
+]
+SupportName = Annotated[
+    str,
+    typer.Option(
+        "--support",
+        help="Tokens a blank may hold: auto, words (no special ones), all, or a number of likeliest ones.",
+    ),
+]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="Of the construction, as NAME=VALUE: pivot, order, rounds, tolerance."),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of whatever is drawn at random.")]
+Truncate = Annotated[
+    bool, typer.Option("--truncate", help="Drop the end of a text longer than the model's window.")
+]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+Memory = Annotated[str, typer.Option("--memory", help="What the work may take beyond the model, as in 4GB.")]
+AllowPickle = Annotated[
+    bool, typer.Option("--allow-pickle", help="Read pickled weights, which can run code.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Top = Annotated[int, typer.Option("--top", "-n", min=1, help="How many fillings to show.")]
+
+RESERVED = ("text", "mlm", "method", "candidates", "completion", "support", "seed", "truncate", "progress")
+
+
+def parse_candidates(given: str) -> Any:
+    """Return the number of candidates, or the word `all` or `auto`."""
+    if given in ("all", "auto"):
+        return given
+    try:
+        return int(given)
+    except ValueError:
+        raise Misuse(f"expected a number of candidates, all or auto, got '{given}'") from None
+
+
+def parse_support(given: str) -> int | str:
+    """Return a number of likeliest tokens, or the name of a support."""
+    return int(given) if given.isdecimal() else given
+
+
+def parse_options(given: list[str] | None) -> dict[str, Any]:
+    """Return the options of a construction, numbers as numbers."""
+    parsed: dict[str, Any] = {}
+    for option in given or []:
+        name, sign, value = option.partition("=")
+        if not (name.isidentifier() and sign and value):
+            raise Misuse(f"expected an option of the construction as NAME=VALUE, got '{option}'")
+        if name in RESERVED:
+            raise Misuse(f"'{name}' is no option of a construction: give it as --{name}")
+        parsed[name] = _number(value)
+    return parsed
+
+
+def _number(value: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
+
+
+def ask(
+    question: str,
+    text: str,
+    *,
+    model: str,
+    device: str,
+    memory: str,
+    allow_pickle: bool,
+    candidates: str,
+    support: str,
+    options: list[str] | None = None,
+    **settings: Any,
+) -> tuple[Any, MaskedLM]:
+    """Open the model that a command names and call the function of `unmask.api` of that name."""
+    from unmask.cli.terminal import Bar
+
+    bar = Bar()
+    count, tokens = parse_candidates(candidates), parse_support(support)
+    settings |= parse_options(options)
+    bar.started("loading the model", 0)
+    try:
+        from unmask import api
+
+        mlm = api.load(model, device=device, memory=memory, allow_pickle=allow_pickle)
+    finally:
+        bar.finished()
+    answer = getattr(api, question)(text, mlm=mlm, candidates=count, support=tokens, progress=bar, **settings)
+    return answer, mlm

@@ -1,0 +1,113 @@
+"""What the commands print: tables and progress for people, JSON for machines.
+
+Results go to standard output; progress and notes to standard error, and progress only if that is a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Collection
+from typing import Any
+
+from unmask.progress import Progress
+
+
+class Bar(Progress):
+    """Draws a bar with a rate and the time left on standard error, for stages of more than a second."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+
+    def started(self, stage: str, total: int) -> None:
+        """Begin a stage; nothing is drawn where nobody looks."""
+        if not sys.stderr.isatty():
+            return
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            SpinnerColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+        from rich.progress import Progress as RichProgress
+
+        columns = [SpinnerColumn(), TextColumn("{task.description}")]
+        if total:
+            columns += [
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[rate]}"),
+                TimeRemainingColumn(),
+            ]
+        self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
+        self._bar.start()
+        self._task = self._bar.add_task(stage, total=total or None, rate="")
+
+    def advanced(self, units: int) -> None:
+        """Move the bar on."""
+        if self._bar is not None:
+            speed = self._bar.tasks[self._task].speed
+            self._bar.update(self._task, advance=units, rate=f"{speed:.0f}/s" if speed else "")
+
+    def finished(self) -> None:
+        """Wipe the bar."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def print_json(answer: dict[str, Any]) -> None:
+    """Print one JSON object and nothing else."""
+    plain = "utf" not in (sys.stdout.encoding or "").lower()
+    sys.stdout.write(json.dumps(answer, ensure_ascii=plain, allow_nan=False) + "\n")
+
+
+def print_table(title: str, columns: list[str], rows: list[list[str]], numbers: Collection[int] = ()) -> None:
+    """Print a table; the columns in `numbers` are aligned to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    # as Text: in a plain string the [MASK] of a user would be taken for rich's own markup
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i in numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
+
+
+def say(line: str) -> None:
+    """Print a line of text."""
+    sys.stdout.write(line + "\n")
+
+
+def tell(notes: list[str]) -> None:
+    """Tell the user something beside the result, on standard error."""
+    for note in notes:
+        sys.stderr.write(f"note: {note}\n")
+
+
+def percent(log_prob: float) -> str:
+    """Write a probability for people."""
+    p = 100 * math.exp(log_prob)
+    return f"{p:.2f} %" if p >= 0.01 else f"{p:.1e} %"
+
+
+def basis(answer: dict[str, Any]) -> str:
+    """Say in one line what an answer rests on."""
+    how = f"{answer['passes']:,} forward pass{'es' if answer['passes'] > 1 else ''}"
+    if answer["conditionals"] == "cross":
+        errors = answer["completion_error"]
+        worst = max((e for e in errors.values() if e is not None), default=None)
+        how = f"{answer['candidates']} candidates a side, {answer['completion']} completion, {how}"
+        if worst is not None:
+            how += f", left-out error {worst:.3f} nats"
+    tokens = " and ".join(f"{size:,}" for size in dict.fromkeys(answer["support_sizes"]))
+    outside = max(answer["mass_outside_support"])
+    cut = f" (the likeliest; {100 * outside:.2g} % of the mass lies outside)" if outside else ""
+    return f"{answer['model']}: {tokens} tokens a blank{cut}; {how}"

@@ -1,0 +1,239 @@
+"""What a model says of each of two blanks, given every filling of the other.
+
+`PairConditionals` holds, for a pair of blanks A and B in a fixed context, log p(a|b) and log p(b|a) for all
+tokens of the support, and log m(a), log m(b), the distributions when both are blank. All tables are laid out
+[a, b]: log p(a|b) sums to one down a column, log p(b|a) along a row. Raw logits are log-probabilities plus
+one number a context, so that number is kept (`a_log_z` for each b, `b_log_z` for each a) instead of two
+further tables.
+
+The tables may come from a `MaskedLM` (`exact_conditionals` here: one forward pass for every token at each
+side; `unmask.cross` for the likely tokens only) or from anywhere else (`PairConditionals.from_logits`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from unmask.cloze import Cloze
+from unmask.errors import Failure, Misuse
+from unmask.memory import show_bytes
+from unmask.mlm import MaskedLM
+from unmask.progress import Progress, silent
+from unmask.vocabulary import Support
+
+Index: TypeAlias = slice | Tensor
+"""Which rows or columns of a table: a slice, or a tensor of indices."""
+
+EVERYTHING = slice(None)
+BLOCK_CELLS = 2**21
+STATES_AT_ONCE = 256
+
+SMALLEST_LINEAR = -80.0
+"""Log-probabilities above this are safe as float32 probabilities (the smallest normal one is e^-87.3)."""
+SMALL_TABLE = 2**17
+"""Tables of fewer cells are solved by plain code in log space: nothing faster is worth its start-up."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairConditionals:
+    """The conditionals of two blanks over explicit supports; make one with `from_logits` or from a model.
+
+    Attributes:
+        a_table: log p(a|b), [a, b], normalised over a.
+        b_table: log p(b|a), [a, b], normalised over b.
+        a_alone: log m(a), [a], with both blank.
+        b_alone: log m(b), [b], with both blank.
+        a_log_z: what the logits of a given b exceed log p(a|b) by, [b].
+        b_log_z: the same for the logits of b given a, [a].
+        a_support, b_support: which tokens the rows and the columns stand for.
+        evidence: how the tables came about, for reports.
+    """
+
+    a_table: Tensor
+    b_table: Tensor
+    a_alone: Tensor
+    b_alone: Tensor
+    a_log_z: Tensor
+    b_log_z: Tensor
+    a_support: Support
+    b_support: Support
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_logits(
+        cls,
+        a_given_b: Tensor,
+        b_given_a: Tensor,
+        a_alone: Tensor | None = None,
+        b_alone: Tensor | None = None,
+        *,
+        a_support: Support | None = None,
+        b_support: Support | None = None,
+    ) -> PairConditionals:
+        """Make conditionals from tables of logits (or log-probabilities), both laid out [a, b].
+
+        Without the both-blank vectors the context's average conditionals stand in for them.
+        """
+        if a_given_b.ndim != 2 or a_given_b.shape != b_given_a.shape or 0 in a_given_b.shape:
+            raise Misuse(
+                f"expected two tables of one shape, both laid out [a, b], got {list(a_given_b.shape)} "
+                f"and {list(b_given_a.shape)}"
+            )
+        if not a_given_b.is_floating_point() or not b_given_a.is_floating_point():
+            raise Misuse(
+                f"expected tables of floating-point logits, got {a_given_b.dtype} and {b_given_a.dtype}"
+            )
+        rows, columns = a_given_b.shape
+        a_log_z, b_log_z = a_given_b.double().logsumexp(0), b_given_a.double().logsumexp(1)
+        a_table, b_table = a_given_b.log_softmax(0), b_given_a.log_softmax(1)
+        if a_alone is None:
+            a_alone = a_table.logsumexp(1)
+        if b_alone is None:
+            b_alone = b_table.logsumexp(0)
+        if a_alone.shape != (rows,) or b_alone.shape != (columns,):
+            raise Misuse(
+                f"expected both-blank logits of {rows} and {columns} tokens to go with the tables, "
+                f"got {list(a_alone.shape)} and {list(b_alone.shape)}"
+            )
+        for name, table in (
+            ("a_given_b", a_table),
+            ("b_given_a", b_table),
+            ("a_alone", a_alone),
+            ("b_alone", b_alone),
+        ):
+            if not torch.isfinite(table).all():
+                raise Misuse(
+                    f"{name} holds infinite or undefined logits: every token needs a finite one, as -1e4"
+                )
+        return cls(
+            a_table,
+            b_table,
+            a_alone.double().log_softmax(0),
+            b_alone.double().log_softmax(0),
+            a_log_z,
+            b_log_z,
+            a_support or Support.numbered(rows),
+            b_support or Support.numbered(columns),
+            {"conditionals": "tables"},
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many tokens A and B can hold."""
+        return len(self.a_support), len(self.b_support)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of the tables."""
+        return self.a_table.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tables are."""
+        return self.a_table.device
+
+    def a_given_b(self, rows: Index = EVERYTHING, columns: Index = EVERYTHING) -> Tensor:
+        """Return a block of log p(a|b), [rows, columns]."""
+        return cells(self.a_table, rows, columns)
+
+    def b_given_a(self, rows: Index = EVERYTHING, columns: Index = EVERYTHING) -> Tensor:
+        """Return a block of log p(b|a), [rows, columns]."""
+        return cells(self.b_table, rows, columns)
+
+    @cached_property
+    def probabilities(self) -> tuple[Tensor, Tensor] | None:
+        """Both tables as probabilities, for the fast solvers; None if they are small or would underflow."""
+        if self.a_table.numel() < SMALL_TABLE or self.device.type != "cpu":
+            return None
+        if min(float(self.a_table.min()), float(self.b_table.min())) < SMALLEST_LINEAR:
+            return None
+        return self.a_table.exp(), self.b_table.exp()
+
+
+def row_blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Cut the rows of a table into blocks of a bounded number of cells."""
+    size = max(1, BLOCK_CELLS // columns)
+    for start in range(0, rows, size):
+        yield slice(start, min(start + size, rows))
+
+
+def cells(table: Tensor, rows: Index, columns: Index) -> Tensor:
+    """Return a block of a table, copying no more than the block."""
+    if isinstance(rows, slice) or isinstance(columns, slice):
+        return table[rows, columns]
+    return table[rows[:, None], columns[None, :]]
+
+
+Supports: TypeAlias = tuple[Support, Support]
+"""The tokens that A and B may hold."""
+
+
+@torch.inference_mode()
+def exact_conditionals(
+    mlm: MaskedLM, cloze: Cloze, supports: Supports, progress: Progress = silent
+) -> PairConditionals:
+    """Ask the model for every token at each side: V_a + V_b + 1 forward passes."""
+    check_pair(cloze)
+    check_tables_fit(mlm, supports)
+    alone = both_blank(mlm, cloze, supports)
+    # the columns of p(a|b) come from fillings of B seen at A; the rows of p(b|a) from fillings of A seen at B
+    a_states = mlm.states(mlm.fillings(cloze, 1, supports[1].ids), cloze.blanks[0], progress)
+    b_states = mlm.states(mlm.fillings(cloze, 0, supports[0].ids), cloze.blanks[1], progress)
+    a_table, a_log_z = decoded(mlm, a_states, supports[0])
+    b_table, b_log_z = decoded(mlm, b_states, supports[1])
+    evidence = {"conditionals": "exact", "passes": len(supports[0]) + len(supports[1]) + 1}
+    return PairConditionals(a_table.T.contiguous(), b_table, *alone, a_log_z, b_log_z, *supports, evidence)
+
+
+def check_pair(cloze: Cloze) -> None:
+    """Insist on two blanks."""
+    if len(cloze.blanks) != 2:
+        raise Misuse(f"a pair joint needs two blanks, got {len(cloze.blanks)}")
+
+
+def table_bytes(rows: int, columns: int) -> int:
+    """Return what the two tables of a pair take, with the solver's copies of them as probabilities."""
+    return 4 * 4 * rows * columns
+
+
+def check_tables_fit(mlm: MaskedLM, supports: Supports) -> None:
+    """Insist that the tables of a pair fit the memory budget."""
+    rows, columns = len(supports[0]), len(supports[1])
+    needed = table_bytes(rows, columns)
+    if needed > mlm.memory:
+        fitting = math.isqrt(mlm.memory // table_bytes(1, 1))
+        raise Failure(
+            f"the tables of {rows} by {columns} tokens need {show_bytes(needed)}, but the memory budget is "
+            f"{show_bytes(mlm.memory)}: raise --memory, or take --support {fitting} for the likeliest tokens"
+        )
+
+
+def both_blank(mlm: MaskedLM, cloze: Cloze, supports: Supports) -> tuple[Tensor, Tensor]:
+    """Return log m(a) and log m(b): the model's answers with both blank, over the supports."""
+    states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
+    a, b = (
+        mlm.decoder(support.ids)(state).to(mlm.tables_on).double().log_softmax(-1)
+        for state, support in zip(states, supports, strict=True)
+    )
+    return a, b
+
+
+def decoded(mlm: MaskedLM, states: Tensor, support: Support) -> tuple[Tensor, Tensor]:
+    """Return log-probabilities over the support [states, support] and the logits' normalisers [states]."""
+    decode = mlm.decoder(support.ids)
+    table = torch.empty(len(states), len(support), device=mlm.tables_on)
+    log_z = torch.empty(len(states), device=mlm.tables_on, dtype=torch.float64)
+    for start in range(0, len(states), STATES_AT_ONCE):
+        part = slice(start, start + STATES_AT_ONCE)
+        block = decode(states[part].to(mlm.device)).to(mlm.tables_on)
+        total = block.logsumexp(1)
+        log_z[part] = total
+        torch.sub(block, total[:, None], out=table[part])
+    return table, log_z

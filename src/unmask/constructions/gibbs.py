@@ -1,0 +1,99 @@
+"""gibbs: the stationary law of pseudo-Gibbs sampling.
+
+Fill A given B, then B given A, and so on for ever. The fillings of A and of B settle at marginals u and v
+with u = P v and v = R^T u (P = p(a|b), R = p(b|a)), and the pair at p(a|b) v(b) after a step on A, at
+p(b|a) u(a) after a step on B. Where the conditionals are compatible the two agree and are the joint;
+elsewhere the construction takes their mean (Heckerman et al. 2000 call the model a dependency network):
+
+    q(a, b) = 1/2 [ p(a|b) v(b) + p(b|a) u(a) ].
+
+v is found by iterating the two steps. A chain that mixes too slowly for that is solved directly, by the
+elimination of Grassmann, Taksar & Heyman (1985), which subtracts nothing and so keeps small probabilities
+accurate.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from unmask.conditionals import Index, PairConditionals, row_blocks
+from unmask.pair import PairJoint
+
+LARGEST_DIRECT = 1024
+MOST_STEPS = 1000
+TOLERANCE = 1e-9
+TOLERANCE_OF_FLOATS = 2e-6
+
+
+class Gibbs(PairJoint):
+    """The average of the two stationary laws of pseudo-Gibbs sampling."""
+
+    def __init__(self, conditionals: PairConditionals) -> None:
+        super().__init__(conditionals, method="gibbs")
+        self.log_v, found = stationary(conditionals)
+        self.log_u = _steps(conditionals, self.log_v)[0]
+        self.evidence |= found
+
+    def log_block(self, rows: Index, columns: Index) -> Tensor:
+        """Return log 1/2 [p(a|b) v(b) + p(b|a) u(a)]."""
+        first = self.conditionals.a_given_b(rows, columns) + self.log_v[None, columns]
+        second = self.conditionals.b_given_a(rows, columns) + self.log_u[rows, None]
+        return torch.logaddexp(first, second) - math.log(2)
+
+
+def stationary(conditionals: PairConditionals) -> tuple[Tensor, dict[str, float | int | bool]]:
+    """Return log v [b] and how it was found."""
+    small = conditionals.shape[1] <= LARGEST_DIRECT
+    log_v, steps, settled = _iterate(conditionals, 50 if small else MOST_STEPS)
+    if small and not settled:
+        return _eliminate(conditionals), {"gibbs_steps": steps, "direct": True, "converged": True}
+    return log_v, {"gibbs_steps": steps, "direct": False, "converged": settled}
+
+
+def _iterate(conditionals: PairConditionals, most: int) -> tuple[Tensor, int, bool]:
+    """Repeat v <- R^T P v until log v stands still; returns log v, the steps taken and whether it did."""
+    log_v = conditionals.b_alone.double()
+    tables = conditionals.probabilities
+    tolerance = TOLERANCE if tables is None else TOLERANCE_OF_FLOATS
+    for step in range(1, most + 1):
+        if tables is None:
+            new = _steps(conditionals, log_v)[1]
+        else:
+            p, r = tables
+            new = (r.T @ (p @ log_v.exp().to(p.dtype))).double().log().log_softmax(0)
+        moved = float((new - log_v).abs().max())
+        log_v = new
+        if moved < tolerance:
+            # the last step in log space and float64, whatever came before
+            return _steps(conditionals, log_v)[1], step + 1, True
+    return log_v, most, False
+
+
+def _steps(conditionals: PairConditionals, log_v: Tensor) -> tuple[Tensor, Tensor]:
+    """Return log u = log P v and log R^T u, normalised, in log space."""
+    u = []
+    v = torch.full_like(log_v, -torch.inf)
+    for rows in row_blocks(*conditionals.shape):
+        part = (conditionals.a_given_b(rows) + log_v).logsumexp(1)
+        u.append(part)
+        v = torch.logaddexp(v, (conditionals.b_given_a(rows) + part[:, None]).logsumexp(0))
+    return torch.cat(u), v.log_softmax(0)
+
+
+def _eliminate(conditionals: PairConditionals) -> Tensor:
+    """Solve v = R^T P v by eliminating one token of B after the other."""
+    # step[b, c]: the chance to go from b to c in one round, with a floor that keeps the chain in one piece
+    step = (conditionals.a_given_b().double().exp().T @ conditionals.b_given_a().double().exp()).clamp_min(
+        1e-280
+    )
+    size = len(step)
+    for n in range(size - 1, 0, -1):
+        step[:n, n] /= step[n, :n].sum()
+        step[:n, :n] += torch.outer(step[:n, n], step[n, :n])
+    log_v = torch.zeros(size, dtype=torch.float64, device=step.device)
+    for n in range(1, size):
+        log_v[n] = (log_v[:n] + step[:n, n].log()).logsumexp(0)
+    return log_v.log_softmax(0)

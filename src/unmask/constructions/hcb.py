@@ -1,0 +1,54 @@
+"""hcb: Hammersley-Clifford-Besag, q(a, b) proportional to p(a|b) / p(a*|b) p(b|a*).
+
+Besag's (1974) factorisation from a fixed pivot a*: exact when the conditionals are compatible, whatever
+the pivot. For incompatible ones the answer depends on the pivot and on which blank it is taken from, so
+both are options: `pivot` (a token; by default argmax m) and `order`, `ab` as above or
+`ba`, its mirror q(a, b) proportional to p(b|a) / p(b*|a) p(a|b*). Compared in Torroba Hennigen & Kim
+(2023).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from unmask.conditionals import EVERYTHING, Index, PairConditionals
+from unmask.errors import Misuse
+from unmask.joint import Token
+from unmask.pair import PairJoint, log_total
+
+
+class HammersleyCliffordBesag(PairJoint):
+    """Besag's joint from a pivot token."""
+
+    def __init__(
+        self, conditionals: PairConditionals, *, order: Literal["ab", "ba"] = "ab", pivot: Token | None = None
+    ) -> None:
+        super().__init__(conditionals, method="hcb")
+        if order not in ("ab", "ba"):
+            raise Misuse(f"unknown order '{order}' of hcb: expected ab (pivot in the first blank) or ba")
+        self.order = order
+        alone = conditionals.a_alone if order == "ab" else conditionals.b_alone
+        support = self.supports[0 if order == "ab" else 1]
+        self.pivot = int(alone.argmax()) if pivot is None else support.index(pivot)
+        at = torch.tensor([self.pivot], device=conditionals.device)
+        # the terms that depend on one blank only: log p(b|a*) - log p(a*|b), or its mirror
+        if order == "ab":
+            self._line = (conditionals.b_given_a(at, EVERYTHING) - conditionals.a_given_b(at, EVERYTHING))[0]
+        else:
+            self._line = (conditionals.a_given_b(EVERYTHING, at) - conditionals.b_given_a(EVERYTHING, at))[
+                :, 0
+            ]
+        self._log_total = 0.0
+        self._log_total = log_total(self)
+        self.evidence |= {"order": order, "pivot": int(support.ids[self.pivot])}
+
+    def log_block(self, rows: Index, columns: Index) -> Tensor:
+        """Return log p(a|b) - log p(a*|b) + log p(b|a*) - log Z, or its mirror."""
+        if self.order == "ab":
+            block = self.conditionals.a_given_b(rows, columns) + self._line[None, columns]
+        else:
+            block = self.conditionals.b_given_a(rows, columns) + self._line[rows, None]
+        return block - self._log_total

@@ -1,0 +1,1 @@
+"""Measuring joints against the model's own conditionals."""

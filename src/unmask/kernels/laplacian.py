@@ -1,0 +1,108 @@
+"""Newton's method for the Arnold-Gokhale problem, for tables on which plain sweeps crawl.
+
+In theta = (log x, log y) the objective F = sum S log(x_a + y_b) - sum log x_a - sum log y_b is convex;
+with s = x_a / (x_a + y_b) and w = S s (1 - s), its Hessian is the Laplacian of the bipartite graph with
+edge weights w:
+
+    (H v)_a = D_a v_a - sum_b w_ab v_b,   (H v)_b = D_b v_b - sum_a w_ab v_a,   D = row and column sums of w.
+
+Sharply peaked conditionals make a graph that nearly falls apart, where a sweep moves the parts against each
+other by a hair; a Newton step, solved by conjugate gradients with D as preconditioner, moves them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from unmask.conditionals import PairConditionals, row_blocks
+
+KEPT_CELLS = 2**22
+"""Tables of up to this many cells keep their edge weights; larger ones compute them anew for each product."""
+
+
+class Laplacian:
+    """The Hessian of the Arnold-Gokhale objective at one point, and the gradient there.
+
+    The gradient with respect to log x_a is the row sum of P s - R (1 - s), and that with respect to log y_b
+    less the column sum of the same: written so, rounding in the tables' sums does not enter it.
+    """
+
+    def __init__(self, conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> None:
+        self._conditionals, self._log_x, self._log_y = conditionals, log_x, log_y
+        small = conditionals.shape[0] * conditionals.shape[1] <= KEPT_CELLS
+        gradient_x, gradient_y = torch.empty_like(log_x), torch.zeros_like(log_y)
+        degree_x, degree_y = torch.empty_like(log_x), torch.zeros_like(log_y)
+        kept = []
+        for rows, p, r, share in self._blocks():
+            pull = p * share - r * (1 - share)
+            gradient_x[rows] = pull.sum(1)
+            gradient_y -= pull.sum(0)
+            weight = (p + r) * share * (1 - share)
+            degree_x[rows] = weight.sum(1)
+            degree_y += weight.sum(0)
+            if small:
+                kept.append((rows, weight))
+        self._kept = kept if small else None
+        self.gradient = torch.cat([gradient_x, gradient_y])
+        self.degree = torch.cat([degree_x, degree_y])
+
+    def _blocks(self) -> Iterator[tuple[slice, Tensor, Tensor, Tensor]]:
+        """Go through (rows, P, R, x / (x + y)) in blocks of rows, in float64."""
+        for rows in row_blocks(*self._conditionals.shape):
+            p = self._conditionals.a_given_b(rows).double().exp()
+            r = self._conditionals.b_given_a(rows).double().exp()
+            yield rows, p, r, torch.sigmoid(self._log_x[rows, None] - self._log_y)
+
+    def _weights(self) -> Iterator[tuple[slice, Tensor]]:
+        if self._kept is not None:
+            yield from self._kept
+            return
+        for rows, p, r, share in self._blocks():
+            yield rows, (p + r) * share * (1 - share)
+
+    def times(self, v: Tensor) -> Tensor:
+        """Return H v."""
+        a = len(self._log_x)
+        result = self.degree * v
+        for rows, weight in self._weights():
+            result[:a][rows] -= weight @ v[a:]
+            result[a:] -= weight.T @ v[:a][rows]
+        return result
+
+    def newton_step(self, most: int = 200) -> Tensor:
+        """Return an approximate solution of H d = -gradient, by preconditioned conjugate gradients."""
+        norm = float(self.gradient.norm())
+        wanted = 0.3 * min(0.1, norm**0.5) * norm
+        scale = self.degree + 1e-300
+        d = torch.zeros_like(self.gradient)
+        residual = -self.gradient
+        z = residual / scale
+        p, rz = z.clone(), residual @ z
+        for _ in range(most):
+            hp = self.times(p)
+            curvature = p @ hp
+            if not curvature > 0:
+                break
+            alpha = rz / curvature
+            d += alpha * p
+            residual = residual - alpha * hp
+            if float(residual.norm()) < wanted:
+                break
+            z = residual / scale
+            previous, rz = rz, residual @ z
+            p = z + rz / previous * p
+        return d
+
+
+def objective(conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> float:
+    """Return F at (log x, log y): sum P log((x + y) / y) + sum R log((x + y) / x)."""
+    total = 0.0
+    for rows in row_blocks(*conditionals.shape):
+        difference = log_x[rows, None] - log_y
+        total -= float((conditionals.a_given_b(rows).double().exp() * logsigmoid(-difference)).sum())
+        total -= float((conditionals.b_given_a(rows).double().exp() * logsigmoid(difference)).sum())
+    return total

@@ -1,0 +1,279 @@
+"""MaskedLM: a checkpoint that answers what stands at the asked positions.
+
+A masked language model is an encoder, a small head, and an output layer that is linear in the head's
+result. Here the three are kept apart without a line for any architecture in particular: `states` runs the
+encoder, cuts its output down to the asked position before the head sees it, and stops at the input of the
+output layer; `decode` is the output layer. So logits are computed where they are asked for and nowhere
+else, and whoever needs the state before the output layer (the learned completion does) has it.
+A model whose output layer can't be told apart has its logits as its states, and `decode` is the identity.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.checkpoint import open_checkpoint
+from unmask.cloze import Cloze
+from unmask.errors import Failure, Misuse
+from unmask.memory import parse_bytes, show_bytes
+from unmask.progress import Progress, silent
+from unmask.vocabulary import Vocabulary
+
+DEFAULT_MEMORY = "4GB"
+LARGEST_BATCH = 512
+
+
+class _Reached(Exception):
+    """Ends a forward pass at the output layer, whose input has been caught."""
+
+
+class MaskedLM:
+    """A masked language model with its tokenizer, its device and its memory budget.
+
+    Args:
+        model: any Hugging Face `...ForMaskedLM` module.
+        tokenizer: the tokenizer that goes with it.
+        name: what to call it in reports.
+        device: `auto`, `cpu`, `cuda`, `cuda:1`, `mps`.
+        memory: what the work may take beyond the model itself, as in `4GB`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        name: str = "model",
+        device: str = "auto",
+        memory: int | str = DEFAULT_MEMORY,
+    ) -> None:
+        self.device = choose_device(device)
+        self.model = model.to(self.device).eval()
+        self.tokenizer = tokenizer
+        self.name = name
+        self.memory = parse_bytes(memory)
+        self.output_layer = model.get_output_embeddings()
+        self._check_known(tokenizer.mask_token_id)
+        self._positions_start = _positions_start(model)
+        self._accepts_positions = "position_ids" in inspect.signature(model.forward).parameters
+        self.window = _window(model.config, tokenizer, self._positions_start)
+        self._separable, self._offset, output_size = self._probe()
+        self.vocabulary = Vocabulary(tokenizer, output_size)
+
+    @classmethod
+    def load(
+        cls,
+        source: str | Path,
+        *,
+        name: str | None = None,
+        device: str = "auto",
+        memory: int | str = DEFAULT_MEMORY,
+        allow_pickle: bool = False,
+    ) -> MaskedLM:
+        """Open a checkpoint from a directory or by its hub name."""
+        model, tokenizer = open_checkpoint(source, allow_pickle=allow_pickle)
+        return cls(model, tokenizer, name=name or str(source), device=device, memory=memory)
+
+    @property
+    def tables_on(self) -> torch.device:
+        """Where tables are kept: beside the model, but for Apple's GPU, which knows no float64."""
+        return torch.device("cpu") if self.device.type == "mps" else self.device
+
+    @property
+    def input_embeddings(self) -> Tensor:
+        """The input embedding of every token, [vocab, features]."""
+        weight: Tensor = self.model.get_input_embeddings().weight
+        return weight[: self.vocabulary.size]
+
+    @torch.inference_mode()
+    def states(self, ids: Tensor, position: int, progress: Progress = silent) -> Tensor:
+        """Return the states at `position` of each text, [texts, features]; `ids` is [texts, length]."""
+        return self.states_at(ids, [position], progress)[:, 0]
+
+    @torch.inference_mode()
+    def states_at(self, ids: Tensor, positions: Sequence[int], progress: Progress = silent) -> Tensor:
+        """Return the states at several positions from one pass a text, [texts, positions, features]."""
+        size = self.batch_size(ids.shape[1])
+        self._check_known(int(ids.max()))
+        found = []
+        for batch in progress.over(ids.split(size), total=len(ids), size=len):
+            found.append(self._forward(batch.to(self.device), positions).clone())
+        return torch.cat(found)
+
+    def decoder(self, token_ids: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the output layer cut to some tokens: states [texts, features] -> logits [texts, tokens]."""
+        columns = token_ids.to(self.device)
+        if self._separable and isinstance(self.output_layer, torch.nn.Linear):
+            weight, bias = self.output_layer.weight[columns], self._offset[columns]
+            if self.output_layer.bias is not None:
+                bias = bias + self.output_layer.bias[columns]
+            return lambda states: torch.nn.functional.linear(states, weight, bias)
+        return lambda states: self.decode(states)[..., columns]
+
+    @torch.inference_mode()
+    def decode(self, states: Tensor) -> Tensor:
+        """Return the logits of states, [texts, vocab], cut to the tokens that the tokenizer knows."""
+        logits = self.output_layer(states) + self._offset if self._separable else states
+        return logits[..., : self.vocabulary.size]
+
+    def logits(self, ids: Tensor, position: int) -> Tensor:
+        """Return the logits at `position` of each text, [texts, vocab]."""
+        return self.decode(self.states(ids, position))
+
+    def fillings(self, cloze: Cloze, blank: int, token_ids: Tensor) -> Tensor:
+        """Return the cloze once for each token, put into one blank: [tokens, length]."""
+        ids = torch.tensor(cloze.ids).repeat(len(token_ids), 1)
+        ids[:, cloze.blanks[blank]] = token_ids.cpu()
+        return ids
+
+    def batch_size(self, length: int) -> int:
+        """Return how many texts of this length one forward pass takes within the memory budget."""
+        config = self.model.config
+        hidden = int(getattr(config, "hidden_size", 0) or getattr(config, "dim", 768))
+        inner = int(getattr(config, "intermediate_size", 0) or getattr(config, "hidden_dim", 4 * hidden))
+        heads = int(getattr(config, "num_attention_heads", 12))
+        one = 4 * (length * (10 * hidden + 3 * inner) + 2 * heads * length * length)
+        # half of the budget at the most: the tables that the passes fill want the rest
+        size = self.memory // (2 * one)
+        if size < 1:
+            raise Failure(
+                f"one forward pass over {length} tokens needs about {show_bytes(2 * one)}, but the memory "
+                f"budget is {show_bytes(self.memory)}: raise --memory or shorten the text"
+            )
+        return int(min(size, LARGEST_BATCH))
+
+    def _check_known(self, largest: int) -> None:
+        """Refuse an id that the tokenizer knows and the model does not."""
+        known = len(self.model.get_input_embeddings().weight)
+        if largest >= known:
+            token = self.tokenizer.convert_ids_to_tokens(largest)
+            raise Failure(
+                f"the tokenizer gives '{token}' the id {largest}, but the ids of the model '{self.name}' end "
+                f"at {known - 1}: the two do not belong together, take both from one checkpoint"
+            )
+
+    def _forward(self, ids: Tensor, positions: Sequence[int]) -> Tensor:
+        if not self._separable:
+            return self._plain(ids)[:, positions]
+        with self._cut_to(positions):
+            states = self._before_output_layer(ids)
+        assert states is not None
+        return states
+
+    def _plain(self, ids: Tensor) -> Tensor:
+        """Run the model as the library does and return its logits, [texts, positions, outputs]."""
+        extra = {}
+        if self._positions_start and self._accepts_positions:
+            # these models number the positions by counting what is not padding: say them outright, so
+            # that a padding token in a blank moves nothing
+            start = self._positions_start
+            extra["position_ids"] = torch.arange(start, start + ids.shape[1], device=ids.device).expand_as(
+                ids
+            )
+        logits: Tensor = self.model(input_ids=ids, attention_mask=torch.ones_like(ids), **extra).logits
+        return logits
+
+    @contextmanager
+    def _cut_to(self, positions: Sequence[int]) -> Iterator[None]:
+        """Let the head see the encoder's output at these positions only."""
+
+        def cut(_module: Any, _inputs: Any, output: Any) -> Any:
+            key = "last_hidden_state"
+            if isinstance(output, tuple):
+                return (output[0][:, positions], *output[1:])
+            output[key] = output[key][:, positions]
+            return output
+
+        handle = self.model.base_model.register_forward_hook(cut)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+    def _before_output_layer(self, ids: Tensor) -> Tensor | None:
+        """Run the model up to its output layer and return what goes in there, or None if nothing does."""
+        caught: list[Tensor] = []
+
+        def stop(_module: Any, inputs: tuple[Tensor, ...]) -> None:
+            caught.append(inputs[0])
+            raise _Reached
+
+        handle = self.output_layer.register_forward_pre_hook(stop)
+        try:
+            self._plain(ids)
+        except _Reached:
+            return caught[0]
+        finally:
+            handle.remove()
+        return None
+
+    @torch.inference_mode()
+    def _probe(self) -> tuple[bool, Tensor, int]:
+        """Find out whether the logits are the output layer's result plus a constant, and which constant.
+
+        The head must also read each position by itself, so that it can be shown one alone.
+        Returns (whether this is so, the constant [outputs], the number of outputs).
+        """
+        mask = self.tokenizer.mask_token_id  # never masks alone: ESM divides by the share of other tokens
+        ids = torch.tensor([[mask, 0, 1], [mask, 1, 0]], device=self.device)
+        plain = self._plain(ids)
+        outputs = plain.shape[-1]
+        if not torch.isfinite(plain).all():
+            raise Failure(
+                f"the model '{self.name}' answers with numbers that are not finite: damaged weights"
+            )
+        state = self._before_output_layer(ids) if self.output_layer is not None else None
+        if state is not None:
+            with self._cut_to([1]):
+                alone = self._before_output_layer(ids)
+            offset = plain - self.output_layer(state)
+            if _same(alone, state[:, 1:2]) and _same(offset, offset[:1, :1].expand_as(offset)):
+                return True, offset[0, 0], outputs
+        return False, torch.zeros(outputs, device=self.device), outputs
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device of that name; `auto` takes CUDA or Apple's if there is one."""
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    device: torch.device | None
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda", "mps"):
+        raise Misuse(f"unknown device '{name}': expected auto, cpu, cuda or mps")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise Misuse("this machine has no CUDA device that torch can use: take --device cpu")
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise Misuse("this machine has no Apple GPU that torch can use: take --device cpu")
+    return device
+
+
+def _same(one: Tensor | None, other: Tensor) -> bool:
+    return one is not None and one.shape == other.shape and torch.allclose(one, other, atol=1e-4)
+
+
+def _positions_start(model: Any) -> int:
+    """Return the number of the first position: 0, or 2 in RoBERTa's family, which keeps some for padding."""
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
+            return int(module.padding_idx) + 1
+    return 0
+
+
+def _window(config: Any, tokenizer: Any, positions_start: int) -> int:
+    positions = getattr(config, "max_position_embeddings", None)
+    limits = [int(tokenizer.model_max_length)]
+    if positions is not None and positions > 0:
+        limits.append(int(positions) - positions_start)
+    return min(limits)

@@ -1,0 +1,197 @@
+"""The tokens of a model, and the part of them that a blank may hold.
+
+`Vocabulary` knows each token's spelling: which ids are special or unused, how the tokenizer marks that a
+token starts a word or goes on inside one, and how to find the token that a person means by a string.
+`Support` is the explicit list of tokens over which a distribution is defined; row i of a table speaks of
+the token `support.ids[i]`. All arithmetic is done on ids, never on decoded text.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.errors import Misuse
+
+UNUSED = re.compile(
+    r"^(\[unused\d+\]|<unused\d+>|<?madeupword\d+>?|<extra_id_\d+>"  # fillers
+    r"|\[(PAD|UNK|CLS|SEP|MASK)\]|<(s|pad|/s|unk|mask)>|<\|[a-z_]+\|>)$"  # special by look
+)
+WORD_START_MARKS = ("Ġ", "▁")
+WORD_INSIDE_MARK = "##"
+
+
+class Vocabulary:
+    """The spelling of every token that a model can predict.
+
+    `size` is the number of ids that both the tokenizer and the output layer know: output layers are often
+    padded beyond the tokenizer, and those extra logits mean nothing.
+    """
+
+    def __init__(self, tokenizer: Any, output_size: int) -> None:
+        self.tokenizer = tokenizer
+        self.size = min(max(tokenizer.get_vocab().values()) + 1, output_size)
+        names = tokenizer.convert_ids_to_tokens(list(range(self.size)))
+        self.tokens: tuple[str | None, ...] = tuple(names)
+        self.mask_id: int = tokenizer.mask_token_id
+
+    @cached_property
+    def special_ids(self) -> frozenset[int]:
+        """Ids of [CLS], <pad> and their like, also those added later to the tokenizer."""
+        added = getattr(self.tokenizer, "added_tokens_decoder", {})
+        return frozenset(self.tokenizer.all_special_ids) | {i for i, t in added.items() if t.special}
+
+    @cached_property
+    def unused_ids(self) -> frozenset[int]:
+        """Ids that stand for nothing: [unused7], madeupword0001, holes in the numbering."""
+        return frozenset(i for i, t in enumerate(self.tokens) if t is None or UNUSED.match(t))
+
+    @cached_property
+    def start_mark(self) -> str | None:
+        """The mark at the start of a word (RoBERTa's Ġ, XLM-R's ▁), or None if the vocabulary has none."""
+        for mark in WORD_START_MARKS:
+            if sum(t is not None and t.startswith(mark) for t in self.tokens) > 1:
+                return mark
+        return None
+
+    @cached_property
+    def has_inside_mark(self) -> bool:
+        """Whether tokens that go on inside a word are marked with ## (WordPiece)."""
+        return any(t is not None and t.startswith(WORD_INSIDE_MARK) for t in self.tokens)
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {t: i for i, t in enumerate(self.tokens) if t is not None}
+
+    def token(self, token_id: int) -> str:
+        """Return the token as the tokenizer spells it, marks included."""
+        name = self.tokens[token_id] if 0 <= token_id < self.size else None
+        return f"<{token_id}>" if name is None else name
+
+    def goes_on_inside_a_word(self, token_id: int) -> bool:
+        """Whether the token continues the word to its left (no space between them)."""
+        token = self.token(token_id)
+        if token_id in self.special_ids:
+            return False
+        if self.start_mark is not None:
+            return not token.startswith(self.start_mark)
+        return token.startswith(WORD_INSIDE_MARK)
+
+    def surface(self, token_id: int) -> str:
+        """Return what the token looks like in a text, without marks."""
+        token = self.token(token_id)
+        if token_id in self.special_ids:
+            return token
+        if self.start_mark == "Ġ":  # byte-level: marks stand for bytes, the tokenizer turns them back
+            return str(self.tokenizer.convert_tokens_to_string([token])).strip(" ")
+        if self.start_mark is not None:
+            return token.removeprefix(self.start_mark)
+        return token.removeprefix(WORD_INSIDE_MARK)
+
+    def find(self, text: str) -> int:
+        """Return the id of the token that a person means by `text`.
+
+        In a vocabulary with word-start marks a bare word means the token that starts a word ("man" is
+        "Ġman"); a token written with its mark, or without if there is no such word, is taken as it is.
+        """
+        if self.start_mark is not None and self.start_mark + text in self._ids:
+            return self._ids[self.start_mark + text]
+        if text in self._ids:
+            return self._ids[text]
+        pieces: list[str] = []
+        for written in (text,) if self.start_mark is None else (f" {text}", text):
+            pieces = self.tokenizer.tokenize(written)
+            if len(pieces) == 1 and pieces[0] in self._ids and pieces[0] != self.tokenizer.unk_token:
+                return self._ids[pieces[0]]
+        if not pieces or self.tokenizer.unk_token in pieces:
+            raise Misuse(f"'{text}' is not in the model's vocabulary: give a token that it holds, or an id")
+        raise Misuse(
+            f"'{text}' is {len(pieces)} tokens for this model ({' '.join(pieces)}), but a blank holds one: "
+            f"use one blank for each token"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """The tokens that a blank may hold: index in a table <-> token id."""
+
+    ids: Tensor
+    vocabulary: Vocabulary | None = None
+    name: str = "all"
+
+    def __len__(self) -> int:
+        return int(self.ids.numel())
+
+    @staticmethod
+    def everything(vocabulary: Vocabulary) -> Support:
+        """Every id, special and unused tokens included."""
+        return Support(torch.arange(vocabulary.size), vocabulary, "all")
+
+    @staticmethod
+    def words(vocabulary: Vocabulary) -> Support:
+        """Every id but the special and the unused ones: what can stand in a text."""
+        left_out = vocabulary.special_ids | vocabulary.unused_ids
+        kept = [i for i in range(vocabulary.size) if i not in left_out]
+        if not kept:
+            raise Misuse("the vocabulary holds nothing but special and unused tokens: use the support 'all'")
+        return Support(torch.tensor(kept), vocabulary, "words")
+
+    def likeliest(self, log_probs: Tensor, most: int, include: Sequence[int] = ()) -> Support:
+        """Return the `most` likeliest tokens by log-probabilities [support], and those included by id."""
+        best = log_probs.topk(min(most, len(self))).indices.tolist()
+        kept = sorted({*best, *(self.index(token_id) for token_id in include)})
+        return Support(self.ids[kept], self.vocabulary, f"the {len(kept)} likeliest")
+
+    @staticmethod
+    def numbered(size: int) -> Support:
+        """Indices that are their own ids, for tables that do not come from a language model."""
+        return Support(torch.arange(size))
+
+    @cached_property
+    def _position(self) -> dict[int, int]:
+        return {int(token_id): i for i, token_id in enumerate(self.ids.tolist())}
+
+    def index(self, token: int | str) -> int:
+        """Return the index in the table of a token, given as an id or a string."""
+        if isinstance(token, str):
+            if self.vocabulary is None:
+                raise Misuse(f"this table has no vocabulary, so '{token}' means nothing to it: give an index")
+            token_id, shown = self.vocabulary.find(token), f"'{token}'"
+        else:
+            try:
+                token_id, shown = operator.index(token), str(token)
+            except TypeError:
+                raise Misuse(f"expected a token or its id, got {token!r}: an id is a whole number") from None
+        if token_id not in self._position:
+            if self.vocabulary is None:
+                raise Misuse(f"{shown} is outside this table: expected an index from 0 to {len(self) - 1}")
+            if not 0 <= token_id < self.vocabulary.size:
+                raise Misuse(
+                    f"{shown} is no token of this model: expected an id from 0 to {self.vocabulary.size - 1}"
+                )
+            named = f"'{self.vocabulary.token(token_id)}' (id {token_id})"
+            if token_id in self.vocabulary.special_ids | self.vocabulary.unused_ids:
+                raise Misuse(
+                    f"{named} is a special or unused token, which a blank can't hold here: take the support "
+                    f"'all' to let it"
+                )
+            raise Misuse(
+                f"{named} is not among {self.name} tokens that the blank may hold: take more of them"
+            )
+        return self._position[token_id]
+
+    def indices(self, tokens: int | str | Sequence[int | str] | Tensor) -> Tensor:
+        """Return the indices of one token or of many, in the shape in which they came."""
+        if isinstance(tokens, Tensor):
+            flat = [self.index(t) for t in tokens.reshape(-1).tolist()]
+            return torch.tensor(flat, dtype=torch.long).reshape(tokens.shape)
+        if isinstance(tokens, str) or not isinstance(tokens, Sequence):
+            return torch.tensor(self.index(tokens))
+        return torch.tensor([self.index(t) for t in tokens], dtype=torch.long)

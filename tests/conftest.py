@@ -1,0 +1,48 @@
+"""What the tests share: every tiny checkpoint is saved once a session, and loaded once."""
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before anything of Hugging Face is imported
+
+from transformers import AutoModelForMaskedLM, PreTrainedModel
+
+from tiny import ARCHITECTURES, save_tiny
+from unmask.mlm import MaskedLM
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The directory of an architecture's tiny checkpoint, which no test may change."""
+    root = tmp_path_factory.mktemp("checkpoints")
+    return cache(lambda architecture: save_tiny(architecture, root / architecture))
+
+
+@pytest.fixture(scope="session")
+def mlm_of(checkpoint: Callable[[str], Path]) -> Callable[[str], MaskedLM]:
+    """The `MaskedLM` of an architecture's tiny checkpoint."""
+    return cache(
+        lambda architecture: MaskedLM.load(checkpoint(architecture), name=architecture, device="cpu")
+    )
+
+
+@pytest.fixture(scope="session")
+def plain_model(checkpoint: Callable[[str], Path]) -> Callable[[str], PreTrainedModel]:
+    """The same checkpoint as Hugging Face's own class, untouched by unmask: what answers are held against."""
+    return cache(lambda architecture: AutoModelForMaskedLM.from_pretrained(checkpoint(architecture)).eval())
+
+
+@pytest.fixture(scope="session", params=ARCHITECTURES)
+def architecture(request: pytest.FixtureRequest) -> str:
+    """Each architecture in turn."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def mlm(architecture: str, mlm_of: Callable[[str], MaskedLM]) -> MaskedLM:
+    """The model of each architecture in turn."""
+    return mlm_of(architecture)

@@ -1,0 +1,129 @@
+"""Brute-force twins of the constructions: float64 numpy on whole tables, written from the definitions.
+
+Slow and small on purpose. `tables` are (log p(a|b), log p(b|a), log m(a), log m(b), z_a, z_b), all dense.
+"""
+
+import numpy as np
+import torch
+
+from unmask import PairConditionals
+
+
+def draw(rows, columns, spread, seed, dtype=torch.float64):
+    """Asymmetric incompatible conditionals with logits of the given standard deviation."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape):
+        return (spread * torch.randn(*shape, generator=generator, dtype=torch.float64)).to(dtype)
+
+    return PairConditionals.from_logits(
+        normal(rows, columns), normal(rows, columns), normal(rows), normal(columns)
+    )
+
+
+def of_joint(joint):
+    """Return the compatible conditionals and marginals of a joint table [a, b] as PairConditionals."""
+    log_q = torch.as_tensor(joint, dtype=torch.float64).log()
+    return PairConditionals.from_logits(log_q, log_q, log_q.logsumexp(1), log_q.logsumexp(0))
+
+
+def dense(conditionals):
+    """Return p(a|b), p(b|a), m(a), m(b) as float64 numpy tables of probabilities."""
+    named = (conditionals.a_table, conditionals.b_table, conditionals.a_alone, conditionals.b_alone)
+    return tuple(table.double().exp().numpy() for table in named)
+
+
+def normalised(table):
+    return table / table.sum()
+
+
+def product(c):
+    _, _, a, b = dense(c)
+    return np.outer(a, b)
+
+
+def mrf_prob(c):
+    p, r, _, _ = dense(c)
+    return normalised(p * r)
+
+
+def mrf_logit(c):
+    a_logits = c.a_table.double() + c.a_log_z[None, :]
+    b_logits = c.b_table.double() + c.b_log_z[:, None]
+    total = (a_logits + b_logits).numpy()
+    return normalised(np.exp(total - total.max()))
+
+
+def hcb(c, order="ab", pivot=None):
+    p, r, a, b = dense(c)
+    if order == "ab":
+        at = int(a.argmax()) if pivot is None else pivot
+        return normalised(p / p[at][None, :] * r[at][None, :])
+    at = int(b.argmax()) if pivot is None else pivot
+    return normalised(r / r[:, at][:, None] * p[:, at][:, None])
+
+
+def l2r(c):
+    _, r, a, _ = dense(c)
+    return a[:, None] * r
+
+
+def r2l(c):
+    p, _, _, b = dense(c)
+    return p * b[None, :]
+
+
+def gibbs(c):
+    p, r, _, _ = dense(c)
+    step = r.T @ p
+    size = len(step)
+    system = np.vstack([step - np.eye(size), np.ones(size)])
+    v = np.linalg.lstsq(system, np.append(np.zeros(size), 1.0), rcond=None)[0]
+    u = p @ v
+    return 0.5 * (p * v[None, :] + r * u[:, None])
+
+
+def ag_published(c, rounds=40):
+    p, r, _, _ = dense(c)
+    q = np.full(p.shape, 1 / p.size)
+    for _ in range(rounds):
+        q = normalised((p + r) / (1 / q.sum(1, keepdims=True) + 1 / q.sum(0, keepdims=True)))
+    return q
+
+
+def ag(c):
+    """Damped Newton on the convex F(log x, log y) with a dense Hessian."""
+    p, r, _, _ = dense(c)
+    s = p + r
+    rows, columns = p.shape
+
+    def value(theta):
+        return (s * np.logaddexp.outer(theta[:rows], theta[rows:])).sum() - theta.sum()
+
+    theta = np.zeros(rows + columns)
+    for _ in range(200):
+        share = 1 / (1 + np.exp(theta[None, rows:] - theta[:rows, None]))
+        gradient = np.concatenate([(s * share).sum(1) - 1, (s * (1 - share)).sum(0) - 1])
+        if np.abs(gradient).max() < 1e-12:
+            break
+        w = s * share * (1 - share)
+        hessian = np.block([[np.diag(w.sum(1)), -w], [-w.T, np.diag(w.sum(0))]])
+        step = -np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0]
+        size = 1.0
+        while value(theta + size * step) > value(theta) and size > 1e-4:
+            size /= 2
+        theta = theta + size * step
+    return normalised(s / np.add.outer(np.exp(theta[:rows]), np.exp(theta[rows:])))
+
+
+REFERENCES = {
+    "product": product,
+    "mrf-logit": mrf_logit,
+    "mrf-prob": mrf_prob,
+    "hcb": hcb,
+    "ag": ag,
+    "ag-published": ag_published,
+    "gibbs": gibbs,
+    "l2r": l2r,
+    "r2l": r2l,
+}

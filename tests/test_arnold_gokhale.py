@@ -1,0 +1,84 @@
+"""ag is solved to convergence: a vanishing gradient, and never a larger A-KL than the published rounds."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import reference
+from unmask import PairConditionals, construct
+from unmask.evaluation.metrics import average_kl
+
+
+def gradient_norm(joint):
+    """The gradient of F in (log x, log y), from the definition: x_a q'(a) - 1 with q' = S / (x + y)."""
+    p, r, _, _ = reference.dense(joint.conditionals)
+    x, y = joint.log_x.exp().numpy(), joint.log_y.exp().numpy()
+    q = (p + r) / np.add.outer(x, y)
+    return np.linalg.norm(np.concatenate([x * q.sum(1) - 1, y * q.sum(0) - 1]))
+
+
+@given(
+    rows=st.integers(1, 8),
+    columns=st.integers(1, 8),
+    spread=st.sampled_from([0.2, 1.0, 4.0, 10.0]),
+    seed=st.integers(0, 10_000),
+)
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_the_gradient_vanishes(rows, columns, spread, seed):
+    joint = construct("ag", reference.draw(rows, columns, spread, seed))
+    assert gradient_norm(joint) < 1e-6
+    assert joint.evidence["converged"]
+
+
+@pytest.mark.parametrize("size", [(300, 450), (500, 500)])
+@pytest.mark.parametrize("spread", [1.0, 5.0, 40.0])
+def test_the_gradient_vanishes_for_large_and_peaked_tables(size, spread):
+    joint = construct("ag", reference.draw(*size, spread, seed=6))
+    assert gradient_norm(joint) < 1e-6
+
+
+@pytest.mark.parametrize("spread", [0.5, 2.0, 6.0])
+@pytest.mark.parametrize("rounds", [1, 2, 5, 10, 40, 200, 1000])
+def test_no_number_of_published_rounds_is_closer_to_the_model(spread, rounds):
+    conditionals = reference.draw(12, 9, spread, seed=8)
+    solved = average_kl(construct("ag", conditionals))
+    published = average_kl(construct("ag-published", conditionals, rounds=rounds))
+    assert solved <= published + 1e-9
+
+
+def test_forty_published_rounds_have_not_converged_on_peaked_tables():
+    conditionals = reference.draw(30, 30, 10.0, seed=8)
+    everything = (slice(None), slice(None))
+    solved = construct("ag", conditionals).log_block(*everything)
+    published = construct("ag-published", conditionals, rounds=40).log_block(*everything)
+    far = construct("ag-published", conditionals, rounds=20_000).log_block(*everything)
+    assert float((published - solved).abs().max()) > 0.1
+    assert float((far - solved).abs().max()) < 1e-3
+
+
+def test_no_small_change_of_the_joint_brings_it_closer():
+    """A direct check of optimality that knows nothing of x and y."""
+    conditionals = reference.draw(5, 4, 2.0, seed=1)
+    p, r, _, _ = reference.dense(conditionals)
+    log_q = construct("ag", conditionals).log_block(slice(None), slice(None)).double().numpy()
+
+    def distance(table):
+        q = np.exp(table)
+        given_b, given_a = q / q.sum(0, keepdims=True), q / q.sum(1, keepdims=True)
+        return (p * np.log(p / given_b)).sum() + (r * np.log(r / given_a)).sum()
+
+    best = distance(log_q)
+    generator = np.random.default_rng(0)
+    for _ in range(200):
+        assert distance(log_q + 0.01 * generator.standard_normal(log_q.shape)) > best
+
+
+def test_the_answer_does_not_depend_on_which_blank_comes_first():
+    first = reference.draw(6, 4, 2.0, seed=2)
+    swapped = PairConditionals.from_logits(first.b_table.T, first.a_table.T, first.b_alone, first.a_alone)
+    table = construct("ag", first).log_block(slice(None), slice(None))
+    torch.testing.assert_close(
+        construct("ag", swapped).log_block(slice(None), slice(None)).T, table, atol=1e-6, rtol=0
+    )
