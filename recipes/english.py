@@ -59,6 +59,8 @@ def export(model: Any, tokenizer: Any, numbers: dict[str, Any], target: Path) ->
     write_card(partial, model, tokenizer, numbers)
     model.to(torch.float16).save_pretrained(partial)
     tokenizer.save_pretrained(partial)
+    for path in partial.iterdir():
+        path.chmod(0o644)  # the weights' writer keeps them to the user; package data is for all
     shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)
     size = sum(path.stat().st_size for path in target.iterdir())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import torch
@@ -105,7 +106,7 @@ def write_card(target: Path, model: Any, tokenizer: Any, numbers: dict[str, Any]
         hidden=config.hidden_size,
         vocabulary=config.vocab_size,
         parameters=sum(weight.numel() for weight in model.parameters()) / 1e6,
-        recipe=recipe,
+        recipe=fill(recipe, 110),
         results=_results(numbers["held_out"]),
         fillings=_fillings(model, tokenizer),
     )
@@ -114,7 +115,7 @@ def write_card(target: Path, model: Any, tokenizer: Any, numbers: dict[str, Any]
 
 
 def _results(held: dict[str, float]) -> str:
-    names = [name[5:-5] for name in held if name.startswith("eval_") and name.endswith("_loss")]
+    names = [name for name in ("wikipedia", "novels", "snli", "snli-dev") if f"eval_{name}_loss" in held]
     lines = ["| text | loss (nats) | perplexity | accuracy |", "|---|---|---|---|"]
     for name in names:
         loss, perplexity, accuracy = (

@@ -59,5 +59,10 @@ def test_the_stable_part_does_not_know_the_length_of_the_run():
     assert [short.factor(step) for step in range(60)] == [long.factor(step) for step in range(60)]
 
 
+def test_warmup_and_decay_follow_the_steps_unless_stated():
+    assert Settings(steps=200).schedule == Schedule(200, 10, 100)
+    assert Settings(steps=200, warmup=0, decay=3).schedule == Schedule(200, 0, 3)
+
+
 def test_every_setting_has_a_default():
     assert Settings().masking.rate == 0.15

@@ -30,8 +30,12 @@ def train(
         int | None, typer.Option(help="Tokens to train, or to cut a checkpoint's to.")
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Optimiser steps.")] = None,
-    warmup: Annotated[int | None, typer.Option(help="Steps of rising learning rate.")] = None,
-    decay: Annotated[int | None, typer.Option(help="Steps of falling learning rate at the end.")] = None,
+    warmup: Annotated[
+        int | None, typer.Option(help="Steps of rising learning rate [default: a twentieth].")
+    ] = None,
+    decay: Annotated[
+        int | None, typer.Option(help="Steps of falling learning rate at the end [default: half].")
+    ] = None,
     batch: Annotated[int | None, typer.Option(help="Rows of a step, over all processes.")] = None,
     max_length: Annotated[int | None, typer.Option(help="Tokens in a row.")] = None,
     rate: Annotated[float | None, typer.Option(help="Share of the tokens that are predicted.")] = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -21,8 +22,9 @@ class Progress(TrainerCallback):  # type: ignore[misc]
         self.settings = settings
         self.begun, self.first = time.monotonic(), 0
 
-    def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
-        """Start the clock; a resumed run counts from where it goes on."""
+    def on_train_begin(self, args: Any, state: Any, _control: Any, **_: Any) -> None:
+        """Start the clock; a resumed run counts from where it goes on, and saves as often as is asked now."""
+        state.compute_steps(args, self.settings.steps)
         self.begun, self.first = time.monotonic(), state.global_step
 
     def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -67,34 +69,36 @@ class Progress(TrainerCallback):  # type: ignore[misc]
 
 
 class CourteousThreads(TrainerCallback):  # type: ignore[misc]
-    """Leave busy cores to others.
+    """Leave busy cores to others, while this process is of lower priority than they.
 
     A job of low priority whose threads share a core with others waits at every barrier for the slowest.
     So before each step the threads are set to the cores that others have left free lately (Linux only).
     """
 
     def __init__(self, cores: int) -> None:
-        self.cores, self.last = cores, _busy()
+        self.cores, self.last = cores, _ticks()
 
     def on_step_begin(self, _args: Any, _state: Any, _control: Any, **_: Any) -> None:
-        """Count what ran at normal priority since the last look, ours being nice."""
-        now = _busy()
+        """Look at what others have used since the last look."""
+        now = _ticks()
         if self.last is None or now is None or now[1] - self.last[1] < 30 * self.cores:
             return
         others = self.cores * (now[0] - self.last[0]) / (now[1] - self.last[1])
         self.last = now
-        free = max(1, self.cores - int(others + 0.65))
+        yielding = os.getpriority(os.PRIO_PROCESS, 0) > 0
+        free = max(1, self.cores - int(others + 0.65)) if yielding else self.cores
         if free != torch.get_num_threads():
             torch.set_num_threads(free)
 
 
-def _busy() -> tuple[int, int] | None:
-    """Clock ticks at normal priority, and all ticks, of all cores together."""
+def _ticks() -> tuple[float, int] | None:
+    """Clock ticks that other processes have used, and all that have passed, of all cores together."""
     try:
-        user, _, system, *rest = map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9])
+        passed = list(map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9]))
     except (OSError, ValueError):
         return None
-    return user + system, user + _ + system + sum(rest)
+    own = sum(os.times()[:2]) * os.sysconf("SC_CLK_TCK")
+    return sum(passed[:3]) - own, sum(passed)
 
 
 def _clock(seconds: float) -> str:

@@ -51,8 +51,8 @@ class Settings:
     compatibility_huber: float = 1.0  # where its square turns into a line
 
     steps: int = 1000  # optimiser steps
-    warmup: int = 50  # steps of rising rate
-    decay: int = 500  # steps of falling rate, at the end
+    warmup: int | None = None  # steps of rising rate; None: a twentieth of them
+    decay: int | None = None  # steps of falling rate, at the end; None: half of them
     batch: int = 16  # rows of a step, over all processes
     accumulate: int = 1  # parts in which a process works its rows off, to save memory
     optimizer: str = "adamw"  # adamw, or muon for the encoder's matrices
@@ -99,7 +99,9 @@ class Settings:
     @property
     def schedule(self) -> Schedule:
         """The learning-rate schedule."""
-        return Schedule(self.steps, self.warmup, self.decay)
+        warmup = self.steps // 20 if self.warmup is None else self.warmup
+        decay = self.steps // 2 if self.decay is None else self.decay
+        return Schedule(self.steps, warmup, decay)
 
     def record(self) -> dict[str, Any]:
         """The settings as JSON knows them."""
@@ -129,7 +131,7 @@ def _checked(name: str, value: Any) -> Any:
     if name not in _DEFAULTS:
         close = ", ".join(sorted(_DEFAULTS))
         raise Misuse(f"unknown setting {name!r}: expected one of {close}")
-    wanted = str(_DEFAULTS[name].type)
+    wanted = str(_DEFAULTS[name].type).removesuffix(" | None")
     if wanted.startswith("tuple") and isinstance(value, list | tuple):
         return tuple(value)
     kinds: dict[str, tuple[type, ...]] = {

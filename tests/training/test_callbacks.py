@@ -1,0 +1,62 @@
+"""Beside the steps: progress lines that say what matters, and threads that yield to others."""
+
+import os
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from unmask.errors import Failure
+from unmask.training import callbacks
+from unmask.training.callbacks import CourteousThreads, Progress
+from unmask.training.settings import Settings
+
+
+@pytest.fixture
+def state():
+    return SimpleNamespace(global_step=0, is_world_process_zero=True, compute_steps=lambda *_: None)
+
+
+def test_a_line_tells_step_loss_rate_and_time_left(state, capsys):
+    progress = Progress(Settings(steps=100, batch=2, max_length=50))
+    progress.on_train_begin(None, state, None)
+    progress.begun -= 10  # ten seconds ago
+    state.global_step = 20
+    progress.on_log(None, state, None, logs={"loss": 3.25})
+    progress.on_log(None, state, None, logs={"eval_wiki_loss": 3.5, "eval_wiki_accuracy": 0.4})
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("step 20/100  loss 3.2500  2")
+    assert first.endswith("0:00:40 left")
+    assert second == "step 20/100  held out: wiki 3.5000"
+
+
+def test_a_loss_that_is_no_number_stops_the_run(state):
+    with pytest.raises(Failure, match="lower body_rate"):
+        Progress(Settings()).on_log(None, state, None, logs={"loss": float("nan")})
+
+
+def test_every_checkpoint_is_logged_so_that_no_mean_spans_a_resumption(state):
+    progress = Progress(Settings(save_every=5))
+    control = SimpleNamespace(should_log=False)
+    state.global_step = 4
+    progress.on_step_end(None, state, control)
+    assert not control.should_log
+    state.global_step = 5
+    progress.on_step_end(None, state, control)
+    assert control.should_log
+
+
+@pytest.mark.parametrize(
+    ("others", "priority", "threads"), [(0.1, 19, 4), (1.9, 19, 2), (9.0, 19, 1), (1.9, 0, 4)]
+)
+def test_threads_follow_the_cores_that_others_leave_free(monkeypatch, others, priority, threads):
+    before = torch.get_num_threads()
+    clock = iter([(0.0, 0), (others * 1000, 4000)])
+    monkeypatch.setattr(callbacks, "_ticks", lambda: next(clock))
+    monkeypatch.setattr(os, "getpriority", lambda *_: priority)
+    try:
+        courteous = CourteousThreads(cores=4)
+        courteous.on_step_begin(None, None, None)
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
