@@ -374,8 +374,8 @@ class TestMisuse:
 
     def test_tables_beyond_the_memory_budget_are_refused(self, mlm_of: Models) -> None:
         bert = mlm_of("bert")
-        small = MaskedLM(bert.model, bert.tokenizer, device="cpu", memory="80kB")
-        with pytest.raises(Failure, match=r"78 by 78 tokens need 97.3 kB.*raise --memory, or take --support"):
+        small = MaskedLM(bert.model, bert.tokenizer, device="cpu", memory="48kB")
+        with pytest.raises(Failure, match=r"78 by 78 tokens need 48.7 kB.*raise --memory, or take --support"):
             unmask.fill("[MASK] [MASK]", mlm=small, support="words")
         assert len(unmask.fill("[MASK] [MASK]", mlm=small).supports[0]) < 78  # auto takes what fits
 

@@ -107,7 +107,7 @@ def measure(mlm: unmask.MaskedLM, clozes: list[Cloze], counts: list[int]) -> dic
 def unevaluated_kl(exact: PairConditionals, cross: PairConditionals) -> list[float]:
     """Return the mean KL(model || completed) over the unevaluated contexts, for p(a|b) and p(b|a)."""
     of_a, of_b = cross.evidence["evaluated"]
-    both = [(exact.a_table.T, cross.a_table.T, of_b), (exact.b_table, cross.b_table, of_a)]
+    both = [(exact.a_given_b().T, cross.a_given_b().T, of_b), (exact.b_given_a(), cross.b_given_a(), of_a)]
     return [_mean_kl(truth, guess, seen) for truth, guess, seen in both]
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -46,14 +46,16 @@ class PairConditionals:
     """The conditionals of two blanks over explicit supports; make one with `from_logits` or from a model.
 
     Attributes:
-        a_table: log p(a|b), [a, b], normalised over a.
-        b_table: log p(b|a), [a, b], normalised over b.
+        a_table: log p(a|b), [a, b], normalised over a; or p(a|b) itself, if `linear`.
+        b_table: log p(b|a), [a, b], normalised over b; or p(b|a) itself, if `linear`.
         a_alone: log m(a), [a], with both blank.
         b_alone: log m(b), [b], with both blank.
         a_log_z: what the logits of a given b exceed log p(a|b) by, [b].
         b_log_z: the same for the logits of b given a, [a].
         a_support, b_support: which tokens the rows and the columns stand for.
         evidence: how the tables came about, for reports.
+        linear: whether the tables hold probabilities, as large ones of a model do: half the memory where the
+            solvers want probabilities, and as precise while none is below e^-80.
     """
 
     a_table: Tensor
@@ -65,6 +67,7 @@ class PairConditionals:
     a_support: Support
     b_support: Support
     evidence: dict[str, Any] = field(default_factory=dict)
+    linear: bool = False
 
     @classmethod
     def from_logits(
@@ -146,20 +149,37 @@ class PairConditionals:
 
     def a_given_b(self, rows: Index = EVERYTHING, columns: Index = EVERYTHING) -> Tensor:
         """Return a block of log p(a|b), [rows, columns]."""
-        return cells(self.a_table, rows, columns)
+        block = cells(self.a_table, rows, columns)
+        return block.log() if self.linear else block
 
     def b_given_a(self, rows: Index = EVERYTHING, columns: Index = EVERYTHING) -> Tensor:
         """Return a block of log p(b|a), [rows, columns]."""
-        return cells(self.b_table, rows, columns)
+        block = cells(self.b_table, rows, columns)
+        return block.log() if self.linear else block
 
     @cached_property
     def probabilities(self) -> tuple[Tensor, Tensor] | None:
         """Both tables as probabilities, for the fast solvers; None if they are small or would underflow."""
-        if self.a_table.numel() < SMALL_TABLE or self.device.type != "cpu":
-            return None
-        if min(float(self.a_table.min()), float(self.b_table.min())) < SMALLEST_LINEAR:
+        if self.linear:
+            return self.a_table, self.b_table
+        if not self._can_be_linear:
             return None
         return self.a_table.exp(), self.b_table.exp()
+
+    @cached_property
+    def _can_be_linear(self) -> bool:
+        if self.a_table.numel() < SMALL_TABLE or self.device.type != "cpu":
+            return False
+        return min(float(self.a_table.min()), float(self.b_table.min())) > SMALLEST_LINEAR
+
+    def made_linear(self) -> PairConditionals:
+        """Turn the tables into probabilities in place, if they are large and none would underflow.
+
+        For tables that nobody else holds: these conditionals must not be used any more.
+        """
+        if self.linear or not self._can_be_linear:
+            return self
+        return replace(self, a_table=self.a_table.exp_(), b_table=self.b_table.exp_(), linear=True)
 
 
 def row_blocks(rows: int, columns: int) -> Iterator[slice]:
@@ -191,10 +211,11 @@ def exact_conditionals(
     # the columns of p(a|b) come from fillings of B seen at A; the rows of p(b|a) from fillings of A seen at B
     a_states = mlm.states(mlm.fillings(cloze, 1, supports[1].ids), cloze.blanks[0], progress)
     b_states = mlm.states(mlm.fillings(cloze, 0, supports[0].ids), cloze.blanks[1], progress)
-    a_table, a_log_z = decoded(mlm, a_states, supports[0])
+    a_table, a_log_z = decoded(mlm, a_states, supports[0], as_columns=True)
     b_table, b_log_z = decoded(mlm, b_states, supports[1])
     evidence = {"conditionals": "exact", "passes": len(supports[0]) + len(supports[1]) + 1}
-    return PairConditionals(a_table.T.contiguous(), b_table, *alone, a_log_z, b_log_z, *supports, evidence)
+    made = PairConditionals(a_table, b_table, *alone, a_log_z, b_log_z, *supports, evidence)
+    return made.made_linear()
 
 
 def check_pair(cloze: Cloze) -> None:
@@ -204,8 +225,8 @@ def check_pair(cloze: Cloze) -> None:
 
 
 def table_bytes(rows: int, columns: int) -> int:
-    """Return what the two tables of a pair take, with the solver's copies of them as probabilities."""
-    return 4 * 4 * rows * columns
+    """Return what the two tables of a pair take, in float32."""
+    return 2 * 4 * rows * columns
 
 
 def check_tables_fit(mlm: MaskedLM, supports: Supports) -> None:
@@ -230,15 +251,22 @@ def both_blank(mlm: MaskedLM, cloze: Cloze, supports: Supports) -> tuple[Tensor,
     return a, b
 
 
-def decoded(mlm: MaskedLM, states: Tensor, support: Support) -> tuple[Tensor, Tensor]:
-    """Return log-probabilities over the support [states, support] and the logits' normalisers [states]."""
+def decoded(
+    mlm: MaskedLM, states: Tensor, support: Support, *, as_columns: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Return log-probabilities over the support [states, support] and the logits' normalisers [states].
+
+    `as_columns` lays the table out [support, states].
+    """
     decode = mlm.decoder(support.ids)
-    table = torch.empty(len(states), len(support), device=mlm.tables_on)
+    shape = (len(support), len(states)) if as_columns else (len(states), len(support))
+    table = torch.empty(shape, device=mlm.tables_on)
+    by_state = table.T if as_columns else table
     log_z = torch.empty(len(states), device=mlm.tables_on, dtype=torch.float64)
     for start in range(0, len(states), STATES_AT_ONCE):
         part = slice(start, start + STATES_AT_ONCE)
         block = decode(states[part].to(mlm.device)).to(mlm.tables_on)
         total = block.logsumexp(1)
         log_z[part] = total
-        torch.sub(block, total[:, None], out=table[part])
+        by_state[part] = block.sub_(total[:, None])
     return table, log_z

@@ -40,6 +40,8 @@ from unmask.progress import Progress, silent
 from unmask.vocabulary import Support
 
 Completion = Literal["plain", "learned"]
+Completed = tuple[Tensor, Tensor, float | None]
+"""Log-probabilities [filled, asked] (or [asked, filled], as columns), normalisers [filled], and the error."""
 RIDGES = tuple(10.0**power for power in range(-6, 4))
 
 
@@ -100,8 +102,8 @@ def cross_conditionals(
     a_states = mlm.states(b_fillings, cloze.blanks[0], progress)
     b_states = mlm.states(a_fillings, cloze.blanks[1], progress)
     complete = _complete_plain if completion == "plain" else _complete_learned
-    a_table, a_log_z, a_error = complete(mlm, supports[1], supports[0], b_side, a_states, alone[0])
-    b_table, b_log_z, b_error = complete(mlm, supports[0], supports[1], a_side, b_states, alone[1])
+    a_table, a_log_z, a_error = complete(mlm, supports[1], supports[0], b_side, a_states, alone[0], True)
+    b_table, b_log_z, b_error = complete(mlm, supports[0], supports[1], a_side, b_states, alone[1], False)
     evidence = {
         "conditionals": "cross",
         "candidates": candidates,
@@ -111,7 +113,8 @@ def cross_conditionals(
         "completion_error": {"a_given_b": a_error, "b_given_a": b_error},
         "evaluated": (a_side.indices, b_side.indices),
     }
-    return PairConditionals(a_table.T.contiguous(), b_table, *alone, a_log_z, b_log_z, *supports, evidence)
+    made = PairConditionals(a_table, b_table, *alone, a_log_z, b_log_z, *supports, evidence)
+    return made.made_linear()
 
 
 def _choose(
@@ -127,40 +130,51 @@ def _choose(
 
 
 def _complete_plain(
-    mlm: MaskedLM, filled: Support, asked: Support, side: Evaluated, states: Tensor, alone: Tensor
-) -> tuple[Tensor, Tensor, float | None]:
-    """Let every unevaluated token of the filled blank leave the asked one as it is with both blank.
-
-    Returns log-probabilities [filled, asked], the normalisers of their logits [filled], and the error.
-    """
+    mlm: MaskedLM,
+    filled: Support,
+    asked: Support,
+    side: Evaluated,
+    states: Tensor,
+    alone: Tensor,
+    as_columns: bool,
+) -> Completed:
+    """Let every unevaluated token of the filled blank leave the asked one as it is with both blank."""
     known, known_log_z = decoded(mlm, states, asked)
-    table = alone.to(known.dtype).expand(len(filled), -1).clone()
-    log_z = known_log_z.mean().expand(len(filled)).clone()
     chosen = side.indices.to(mlm.tables_on)
-    table[chosen], log_z[chosen] = known, known_log_z
-    if len(side.indices) == len(filled):
-        return table, log_z, None
-    return table, log_z, float(_divergence(known, alone).mean())
+    everyone = alone.to(known.dtype)
+    table = everyone[:, None].repeat(1, len(filled)) if as_columns else everyone.repeat(len(filled), 1)
+    (table.T if as_columns else table)[chosen] = known
+    log_z = known_log_z.mean().repeat(len(filled))
+    log_z[chosen] = known_log_z
+    error = None if len(chosen) == len(filled) else float(_divergence(known, alone).mean())
+    return table, log_z, error
 
 
 def _complete_learned(
-    mlm: MaskedLM, filled: Support, asked: Support, side: Evaluated, states: Tensor, _alone: Tensor
-) -> tuple[Tensor, Tensor, float | None]:
-    """Predict the states of the unevaluated tokens from their input embeddings; returns the same."""
+    mlm: MaskedLM,
+    filled: Support,
+    asked: Support,
+    side: Evaluated,
+    states: Tensor,
+    _alone: Tensor,
+    as_columns: bool,
+) -> Completed:
+    """Predict the states of the unevaluated tokens from their input embeddings."""
     states = states.to(mlm.tables_on)
     if len(side.indices) == len(filled):
-        return (*decoded(mlm, states[side.indices.argsort()], asked), None)
+        return (*decoded(mlm, states[side.indices.argsort()], asked, as_columns=as_columns), None)
     features = mlm.input_embeddings[filled.ids.to(mlm.device)].to(mlm.tables_on).double()
     chosen = side.indices.to(mlm.tables_on)
     predicted, left_out = ridge(features[chosen], states.double(), features)
     everyone = predicted.to(states.dtype)
     everyone[chosen] = states
-    table, log_z = decoded(mlm, everyone, asked)
+    table, log_z = decoded(mlm, everyone, asked, as_columns=as_columns)
     if len(chosen) == 1:
         return table, log_z, None  # nothing is left to predict the only one from
     judged = slice(len(side.likely), None) if len(side.random) else slice(None)
+    true, _ = decoded(mlm, states[judged], asked)
     without, _ = decoded(mlm, left_out[judged].to(states.dtype), asked)
-    return table, log_z, float(_divergence(table[chosen[judged]], without).mean())
+    return table, log_z, float(_divergence(true, without).mean())
 
 
 def ridge(features: Tensor, targets: Tensor, queries: Tensor) -> tuple[Tensor, Tensor]:

@@ -170,9 +170,9 @@ class TestSettings:
         assert "but the memory budget is 1 kB: raise --memory or shorten the text" in outcome.line
 
     def test_a_memory_budget_that_cannot_hold_the_tables(self, run: Run, bert: str) -> None:
-        outcome = run("fill", TWO, "-m", bert, "--memory", "80kB", "--support", "words")
+        outcome = run("fill", TWO, "-m", bert, "--memory", "48kB", "--support", "words")
         assert outcome.code == 1
-        assert "78 by 78 tokens need 97.3 kB, but the memory budget is 80 kB: raise --memory" in outcome.line
+        assert "78 by 78 tokens need 48.7 kB, but the memory budget is 48 kB: raise --memory" in outcome.line
 
 
 class TestModel:

@@ -18,12 +18,12 @@ FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config
 def open_light(source: str) -> tuple[Any, Any] | None:
     """Return the model and the tokenizer of a plain BERT's directory, or None if it is not one."""
     directory = Path(source)
-    if not all((directory / name).is_file() for name in FILES):
-        return None
-    from unmask.light.bert import read_bert
-    from unmask.light.tokenizer import read_tokenizer
-
     try:
+        if not all((directory / name).is_file() for name in FILES):
+            return None
+        from unmask.light.bert import read_bert
+        from unmask.light.tokenizer import read_tokenizer
+
         config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
         model = read_bert(config, directory / "model.safetensors")
         tokenizer = read_tokenizer(directory) if model is not None else None
