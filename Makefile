@@ -30,7 +30,7 @@ $(READY): pyproject.toml constraints.txt
 run: $(READY) ## fill the blanks of an example jointly, and show why the joint beats independent answers
 	@$(BIN)/unmask explain "$(SENTENCE)"
 
-test: lint types unit ## every check: lint, types, unit, property, documentation, command-line and browser tests
+test: lint types unit ## every check: lint, types, unit, property, documentation and command-line tests
 
 lint: $(READY) ## ruff: style and formatting
 	@$(BIN)/ruff check .
@@ -46,10 +46,12 @@ format: $(READY) ## let ruff format and mend what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(READY) ## the benchmarks, each against a named baseline in the same run
-	@$(BIN)/python benchmarks/startup.py
+bench: $(READY) ## the benchmarks, each against a named baseline in the same run, into benchmarks/RESULTS.md
+	@{ echo "# Benchmarks: what \`make bench\` printed last"; echo; \
+	   $(BIN)/python benchmarks/startup.py; echo; $(BIN)/python benchmarks/training.py; } | tee benchmarks/RESULTS.md
 
 model: $(READY) ## train the embedded English model on DATA (hours; goes on with the run in WORK)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[model]'
 	@$(BIN)/python recipes/english.py --data "$(DATA)" --work "$(WORK)"
 
 docs: $(READY) ## build the documentation into docs/_build/html

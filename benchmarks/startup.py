@@ -48,6 +48,7 @@ def main() -> None:
     }
     times = {name: seconds(command, given.runs) for name, command in rows.items()}
     base = times["import torch, transformers.AutoModelForMaskedLM"]
+    print("## How long a user waits\n")
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     print(f"{machine}, model {given.model}, median of {given.runs}\n")
     print("| command | seconds | against the bare imports |\n|---|---|---|")
