@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-SENTENCE ?= The [MASK] [MASK] at the casino.
+SENTENCE ?= The [MASK] [MASK] playing in the park.
 DATA ?= ../shared/data
 WORK ?= build/english
 

@@ -1,6 +1,6 @@
 """Brute-force twins of the constructions: float64 numpy on whole tables, written from the definitions.
 
-Slow and small on purpose. `tables` are (log p(a|b), log p(b|a), log m(a), log m(b), z_a, z_b), all dense.
+Slow and small on purpose.
 """
 
 import numpy as np
@@ -22,9 +22,11 @@ def draw(rows, columns, spread, seed, dtype=torch.float64):
 
 
 def of_joint(joint):
-    """Return the compatible conditionals and marginals of a joint table [a, b] as PairConditionals."""
+    """Return the compatible conditionals of a joint table [a, b]; the both-blank answers are another matter."""
     log_q = torch.as_tensor(joint, dtype=torch.float64).log()
-    return PairConditionals.from_logits(log_q, log_q, log_q.logsumexp(1), log_q.logsumexp(0))
+    generator = torch.Generator().manual_seed(0)
+    alone = [3 * torch.randn(n, generator=generator, dtype=torch.float64) for n in log_q.shape]
+    return PairConditionals.from_logits(log_q, log_q, *alone)
 
 
 def dense(conditionals):

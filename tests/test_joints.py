@@ -9,7 +9,7 @@ from scipy import stats
 
 import reference
 from unmask import CONSTRUCTIONS, Misuse, PairConditionals, Support, construct
-from unmask.pair import BLOCK_CELLS
+from unmask.conditionals import BLOCK_CELLS
 
 # every construction, and those with options once more for each option
 EXAMPLES = [(name, {}) for name in CONSTRUCTIONS] + [
@@ -24,16 +24,21 @@ BAD_OPTIONS = [
     ("hcb", {"pivot": 99}),
     ("hcb", {"pivot": -1}),
     ("ag", {"tolerance": 0.0}),
+    ("ag", {"tolerance": float("inf")}),
+    ("ag", {"tolerance": "fine"}),
+    ("ag", {"sweeps": -3}),
+    ("ag", {"sweeps": "many"}),
     ("ag", {"pivot": 1}),
     ("product", {"rounds": 3}),
     ("ag-published", {"rounds": 0}),
     ("ag-published", {"rounds": 2.5}),
+    ("ag-published", {"rounds": True}),
 ]
 
 every_construction = pytest.mark.parametrize(("name", "options"), EXAMPLES)
 tables = st.builds(
     reference.draw,
-    rows=st.integers(2, 6),
+    rows=st.integers(1, 6),
     columns=st.integers(2, 6),
     spread=st.sampled_from([0.1, 1.0, 3.0]),
     seed=st.integers(0, 10_000),
@@ -150,15 +155,17 @@ def test_violently_peaked_logits_leave_every_number_finite(name, options, dtype)
     assert np.isfinite([joint.entropy(), joint.mutual_information()]).all()
 
 
+@pytest.mark.parametrize("depth", [40.0, 75.0, 300.0, 1000.0])
+@pytest.mark.parametrize("size", [(40, 50), (400, 350)])
 @every_construction
-def test_a_token_whose_probability_underflows_float32_keeps_a_finite_log_prob(name, options):
+def test_a_token_whose_probability_underflows_float32_keeps_a_finite_log_prob(name, options, size, depth):
     generator = torch.Generator().manual_seed(0)
-    logits = [torch.randn(40, 50, generator=generator) for _ in range(2)]
-    alone = [torch.randn(n, generator=generator) for n in (40, 50)]
-    logits[0][7] -= 300.0  # p(a = 7 | b) = e^-300 whatever b
-    logits[1][:, 9] -= 300.0
-    alone[0][7] -= 300.0
-    alone[1][9] -= 300.0
+    logits = [torch.randn(*size, generator=generator) for _ in range(2)]
+    alone = [torch.randn(n, generator=generator) for n in size]
+    logits[0][7] -= depth  # p(a = 7 | b) = e^-depth whatever b
+    logits[1][:, 9] -= depth
+    alone[0][7] -= depth
+    alone[1][9] -= depth
     joint = construct(name, PairConditionals.from_logits(*logits, *alone), **options)
     table = whole(joint)
     assert np.isfinite(table).all()
@@ -238,6 +245,14 @@ def test_supports_that_do_not_fit_the_tables_are_refused():
         PairConditionals.from_logits(torch.zeros(3, 3), torch.zeros(3, 3), a_support=Support.numbered(4))
 
 
+def test_half_precision_and_gradients_do_no_harm():
+    logits = torch.randn(400, 350, generator=torch.Generator().manual_seed(0))
+    for table in (logits.bfloat16(), logits.half(), logits.clone().requires_grad_()):
+        for name in CONSTRUCTIONS:
+            joint = construct(name, PairConditionals.from_logits(table, table + 1))
+            assert np.exp(joint.marginal(0).log_probs).sum() == pytest.approx(1, abs=1e-5)
+
+
 def test_kl_between_joints_over_different_tokens_is_refused():
     logits = torch.zeros(3, 3)
     others = Support(torch.tensor([0, 1, 5]))
@@ -246,6 +261,12 @@ def test_kl_between_joints_over_different_tokens_is_refused():
     for one, other in ((first, second), (first.marginal(0), second.marginal(0)), (first, first.marginal(0))):
         with pytest.raises(Misuse, match="the same blanks and the same tokens"):
             one.kl_to(other)
+
+
+def test_a_conditional_is_given_one_token():
+    joint = construct("l2r", reference.draw(3, 3, 1.0, seed=0))
+    with pytest.raises(Misuse, match="given one token of blank 1, got 2"):
+        joint.conditional(0, given={1: [0, 1]})
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from unmask.evaluation.metrics import average_kl, incompatibility
 from unmask.joint import Filling, Joint
 from unmask.mlm import MaskedLM
 from unmask.pair import PairJoint
+from unmask.progress import Progress, silent
 
 SOLVER = (
     "sweeps",
@@ -65,22 +66,24 @@ def sample_answer(joint: Joint, mlm: MaskedLM, n: int, seed: int) -> dict[str, A
     return {**_context(joint, mlm), "sampling_seed": seed, "samples": [filling_answer(f) for f in drawn]}
 
 
-def compare_answer(joints: dict[str, PairJoint], mlm: MaskedLM, top: int) -> dict[str, Any]:
+def compare_answer(
+    joints: dict[str, PairJoint], mlm: MaskedLM, top: int, progress: Progress = silent
+) -> dict[str, Any]:
     """Return every construction's answer, and how far each is from the independent one."""
     product = joints["product"]
     independent = product.top(1)[0]
-    rows = {
-        name: {
+    rows = {}
+    for name, joint in progress.over(list(joints.items()), total=len(joints), stage="comparing"):
+        fillings = joint.top(top)
+        rows[name] = {
             **_shape(joint),
             "kl_from_product": joint.kl_to(product),
             "average_kl": average_kl(joint),
             "mass_outside_candidates": mass_outside(joint),
-            "agrees_with_product": joint.top(1)[0].ids == independent.ids,
-            **{"solver": _solver(joint)},
-            "fillings": [filling_answer(f) for f in joint.top(top)],
+            "agrees_with_product": fillings[0].ids == independent.ids,
+            "solver": _solver(joint),
+            "fillings": [filling_answer(f) for f in fillings],
         }
-        for name, joint in joints.items()
-    }
     context = _context(product, mlm)
     del context["method"], context["solver"]
     return {**context, "incompatibility": incompatibility(product.conditionals), "methods": rows}

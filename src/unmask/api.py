@@ -213,7 +213,8 @@ def conditionals(
     tokens = _tokens(mlm, support)
     if len(cloze.blanks) > 2:
         raise Misuse(
-            f"the text has {len(cloze.blanks)} blanks, and one or two can be filled jointly: leave two"
+            "; ".join([*cloze.notes, f"the text has {len(cloze.blanks)} blanks"])
+            + ", and one or two can be filled jointly: leave two"
         )
     _check_candidates(candidates, min(support, len(tokens)) if isinstance(support, int) else len(tokens))
     include = tuple((token,) for token in cloze.truth) if cloze.truth else ((),) * len(cloze.blanks)
@@ -256,7 +257,8 @@ def _one_blank(
     mlm: MaskedLM, cloze: Cloze, tokens: Support, support: SupportChoice, include: tuple[int, ...]
 ) -> TokenDistribution:
     """Return the plain model's answer, over the likeliest tokens alone if a number of them is asked for."""
-    logits = mlm.logits(torch.tensor([cloze.ids]), cloze.blanks[0])[0, tokens.ids.to(mlm.device)].double()
+    state = mlm.states(torch.tensor([cloze.ids]), cloze.blanks[0])[0]
+    logits = mlm.decoder(tokens.ids)(state).to(mlm.tables_on).double()
     evidence: dict[str, Any] = {"passes": 1}
     if isinstance(support, int) and support < len(tokens):
         kept = tokens.likeliest(logits, support, include)

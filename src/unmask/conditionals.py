@@ -94,6 +94,8 @@ class PairConditionals:
                 f"expected tables of floating-point logits, got {a_given_b.dtype} and {b_given_a.dtype}"
             )
         rows, columns = a_given_b.shape
+        wide = torch.promote_types(a_given_b.dtype, torch.float32)  # half precision would not sum to 1
+        a_given_b, b_given_a = a_given_b.detach().to(wide), b_given_a.detach().to(wide)
         a_log_z, b_log_z = a_given_b.double().logsumexp(0), b_given_a.double().logsumexp(1)
         a_table, b_table = a_given_b.log_softmax(0), b_given_a.log_softmax(1)
         if a_alone is None:
@@ -124,8 +126,8 @@ class PairConditionals:
         return cls(
             a_table,
             b_table,
-            a_alone.double().log_softmax(0),
-            b_alone.double().log_softmax(0),
+            a_alone.detach().double().log_softmax(0),
+            b_alone.detach().double().log_softmax(0),
             a_log_z,
             b_log_z,
             *supports,
@@ -167,10 +169,21 @@ class PairConditionals:
         return self.a_table.exp(), self.b_table.exp()
 
     @cached_property
+    def smallest(self) -> float:
+        """The smallest log-probability of both tables."""
+        smallest = torch.minimum(self.a_table.min(), self.b_table.min()).double()
+        return float(smallest.log() if self.linear else smallest)
+
+    @cached_property
     def _can_be_linear(self) -> bool:
         if self.a_table.numel() < SMALL_TABLE or self.device.type != "cpu":
             return False
-        return min(float(self.a_table.min()), float(self.b_table.min())) > SMALLEST_LINEAR
+        return self.smallest > SMALLEST_LINEAR
+
+    def rows_as_probabilities(self, rows: slice) -> tuple[Tensor, Tensor]:
+        """Return p(a|b) and p(b|a) of a block of rows, in float64."""
+        p, r = self.a_table[rows].double(), self.b_table[rows].double()
+        return (p, r) if self.linear else (p.exp(), r.exp())
 
     def made_linear(self) -> PairConditionals:
         """Turn the tables into probabilities in place, if they are large and none would underflow.

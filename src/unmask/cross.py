@@ -4,7 +4,8 @@ With K tokens at B one knows K whole columns of p(a|b); with K at A, K whole row
 passes instead of 2V + 1. The unevaluated columns and rows are completed, so that the result is still a
 pair of conditionals over all V tokens, and every joint made from it a distribution over all V^2 pairs.
 
-- *plain*: p(a|b) = m(a) for an unevaluated b. The K tokens are the likeliest by m.
+- *plain*: p(a|b) = m(a) for an unevaluated b, its logits' normaliser the mean of the evaluated ones. The K
+  tokens are the likeliest by m.
 - *learned*: the state before the output layer is predicted from the token's input embedding, by a ridge
   regression fitted on the K evaluated tokens of this very text, and goes through the model's own output
   layer. Half of the K tokens are the likeliest, half a random sample of the others, so that the
@@ -45,7 +46,7 @@ Completed = tuple[Tensor, Tensor, float | None]
 RIDGES = tuple(10.0**power for power in range(-6, 4))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Evaluated:
     """The tokens of one blank that the model was asked about, as indices into the support."""
 
@@ -123,7 +124,8 @@ def _choose(
     """Choose the tokens to evaluate: those asked for, the likeliest, and a random sample of the rest."""
     order = alone.argsort(descending=True, stable=True).tolist()
     chosen = list(dict.fromkeys([*include, *order]))[: max(likely, len(set(include)))]
-    others = torch.tensor([i for i in order if i not in set(chosen)], dtype=torch.long)
+    taken = set(chosen)
+    others = torch.tensor([i for i in order if i not in taken], dtype=torch.long)
     rest = min(max(candidates - len(chosen), 0), len(others))
     drawn = others[torch.randperm(len(others), generator=generator)[:rest]]
     return Evaluated(torch.tensor(chosen), drawn)

@@ -133,7 +133,7 @@ class Joint(ABC):
         return [i.expand(shape) for i in indices]
 
     def _check_same_tokens(self, other: Joint) -> None:
-        same = [torch.equal(a.ids, b.ids) for a, b in zip(self.supports, other.supports, strict=False)]
+        same = [a.same_tokens(b) for a, b in zip(self.supports, other.supports, strict=False)]
         if len(self.supports) != len(other.supports) or not all(same):
             raise Misuse("KL compares distributions over the same blanks and the same tokens")
 

@@ -153,6 +153,8 @@ class MaskedLM:
         inner = int(getattr(config, "intermediate_size", 0) or getattr(config, "hidden_dim", 4 * hidden))
         heads = int(getattr(config, "num_attention_heads", 12))
         one = 4 * (length * (10 * hidden + 3 * inner) + 2 * heads * length * length)
+        if not self._separable:
+            one += 4 * length * self._offset.numel()  # logits at every position
         # half of the budget at the most: the tables that the passes fill want the rest
         size = self.memory // (2 * one)
         if size < 1:

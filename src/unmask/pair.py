@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unmask.conditionals import BLOCK_CELLS, EVERYTHING, Index, PairConditionals, row_blocks
+from unmask.conditionals import EVERYTHING, Index, PairConditionals, row_blocks
 from unmask.errors import Misuse
 from unmask.joint import Joint, Token, TokenDistribution, Tokens
 
@@ -72,7 +72,10 @@ class PairJoint(Joint):
                 f"the conditional of blank {blank} needs a token for blank {1 - blank}: "
                 f"given={{{1 - blank}: ...}}"
             )
-        index = self.supports[1 - blank].indices(given[1 - blank]).reshape(1).to(self.conditionals.device)
+        index = self.supports[1 - blank].indices(given[1 - blank])
+        if index.numel() != 1:
+            raise Misuse(f"a conditional is given one token of blank {1 - blank}, got {index.numel()}")
+        index = index.reshape(1).to(self.conditionals.device)
         line = self.log_block(EVERYTHING, index)[:, 0] if blank == 0 else self.log_block(index, EVERYTHING)[0]
         return TokenDistribution(line.double().log_softmax(0), self.supports[blank], method=self.method)
 
@@ -102,12 +105,9 @@ class PairJoint(Joint):
             total += float((log_q.exp() * (log_q - other.log_block(rows, EVERYTHING))).sum())
         return total
 
-    def mass(self, rows: Index, columns: Index) -> float:
+    def mass(self, rows: Tensor, columns: Tensor) -> float:
         """Return the probability of a block of pairs, given by indices into the supports."""
-        if isinstance(rows, slice):
-            rows = torch.arange(len(self.supports[0]), device=self.conditionals.device)[rows]
-        size = max(1, BLOCK_CELLS // len(self.supports[1]))
-        parts = (rows[start : start + size] for start in range(0, len(rows), size))
+        parts = (rows[part] for part in row_blocks(len(rows), len(columns)))
         return math.fsum(float(self.log_block(part, columns).double().exp().sum()) for part in parts)
 
     def _top(self, k: int) -> tuple[Tensor, Tensor]:
@@ -139,10 +139,21 @@ class PairJoint(Joint):
         return _Totals(torch.cat(rows_done), b, entropy)
 
 
-def log_total(joint_block: PairJoint) -> float:
-    """Return the log of the sum of all cells of an unnormalised `log_block`, by streaming."""
-    total = torch.tensor(-torch.inf, dtype=torch.float64)
-    for rows in joint_block.row_blocks():
-        block = joint_block.log_block(rows, EVERYTHING).double().flatten()
-        total = torch.logaddexp(total, block.logsumexp(0).cpu())
-    return float(total)
+class NormalisedJoint(PairJoint):
+    """A joint known up to a constant: `log_weight` of a block, normalised by one pass over all pairs."""
+
+    @abstractmethod
+    def log_weight(self, rows: Index, columns: Index) -> Tensor:
+        """Return log q of a block of pairs but for a constant, [rows, columns]."""
+
+    def log_block(self, rows: Index, columns: Index) -> Tensor:
+        """Return log q of a block of pairs, [rows, columns]."""
+        return self.log_weight(rows, columns) - self._log_total
+
+    @cached_property
+    def _log_total(self) -> float:
+        total = torch.tensor(-torch.inf, dtype=torch.float64)
+        for rows in self.row_blocks():
+            weights = self.log_weight(rows, EVERYTHING).double().flatten()
+            total = torch.logaddexp(total, weights.logsumexp(0).cpu())
+        return float(total)

@@ -129,6 +129,11 @@ class Support:
     def __len__(self) -> int:
         return int(self.ids.numel())
 
+    def same_tokens(self, other: Support) -> bool:
+        """Whether both stand for the same tokens in the same order."""
+        spelled = [None if s.vocabulary is None else s.vocabulary.tokens for s in (self, other)]
+        return torch.equal(self.ids, other.ids) and spelled[0] == spelled[1]
+
     @staticmethod
     def everything(vocabulary: Vocabulary) -> Support:
         """Every id, special and unused tokens included."""

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from unmask.cli import options as o
-from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
+from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
 
 
 def compare(
@@ -40,7 +40,7 @@ def compare(
     )
     from unmask.answers import compare_answer
 
-    answer = compare_answer(joints, mlm, top)
+    answer = compare_answer(joints, mlm, top, Bar())
     if json:
         print_json(answer)
         return

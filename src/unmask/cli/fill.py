@@ -9,6 +9,7 @@ import typer
 from unmask.cli import options as o
 from unmask.cli.compare import compare
 from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
+from unmask.errors import Misuse
 
 
 def fill(
@@ -29,6 +30,8 @@ def fill(
 ) -> None:
     """Fill one or two blanks of a text jointly."""
     if method == "all":
+        if options:
+            raise Misuse("--option is for one construction, and --method all takes them all: choose one")
         compare(
             text,
             model,

@@ -17,7 +17,7 @@ def models(json: o.Json = False) -> None:
 
     found = embedded()
     if json:
-        print_json({"models": [{**asdict(m), "directory": None} for m in found]})
+        print_json({"models": [{**asdict(m), "directory": str(m.directory)} for m in found]})
         return
     rows = [
         [

@@ -36,7 +36,9 @@ SupportName = Annotated[
 ]
 Options = Annotated[
     list[str] | None,
-    typer.Option("--option", help="Of the construction, as NAME=VALUE: pivot, order, rounds, tolerance."),
+    typer.Option(
+        "--option", help="Of the construction, as NAME=VALUE: pivot, order, rounds, tolerance, sweeps."
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of whatever is drawn at random.")]
 Truncate = Annotated[

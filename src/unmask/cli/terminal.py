@@ -110,4 +110,6 @@ def basis(answer: dict[str, Any]) -> str:
     tokens = " and ".join(f"{size:,}" for size in dict.fromkeys(answer["support_sizes"]))
     outside = max(answer["mass_outside_support"])
     cut = f" (the likeliest; {100 * outside:.2g} % of the mass lies outside)" if outside else ""
+    if not answer.get("solver", {}).get("converged", True):
+        how += "; the solver has NOT converged"
     return f"{answer['model']}: {tokens} tokens a blank{cut}; {how}"

@@ -25,65 +25,81 @@ from unmask.conditionals import Index, PairConditionals, cells
 from unmask.errors import Misuse
 from unmask.kernels.laplacian import Laplacian, objective
 from unmask.kernels.newman import Sweep, sweep, sweep_in_logs
-from unmask.pair import PairJoint, log_total
+from unmask.pair import NormalisedJoint
 
 LONGEST_STEP = 5.0
-MODERATE = 40.0
-MOST_STEPS = 200
+MOST_STEPS = 300
+FURTHEST_START = 60.0
+SMALLEST_FLOAT = -85.0
 
 
-class ArnoldGokhale(PairJoint):
+class ArnoldGokhale(NormalisedJoint):
     """The joint whose conditionals are closest to the given ones.
 
     Args:
         conditionals: the model's conditionals.
-        tolerance: the norm of the gradient of F at which the solver stops.
+        tolerance: the norm of the gradient of F at which the solver stops; by default 1e-10 for tables in
+            float64 and 5e-7 for those in float32, whose rounding hides anything finer.
         sweeps: how many sweeps to make before Newton's method takes over.
     """
 
-    def __init__(self, conditionals: PairConditionals, *, tolerance: float = 5e-7, sweeps: int = 60) -> None:
+    def __init__(
+        self, conditionals: PairConditionals, *, tolerance: float | None = None, sweeps: int = 60
+    ) -> None:
         super().__init__(conditionals, method="ag")
-        if not tolerance > 0:
+        if tolerance is None:
+            tolerance = 1e-10 if conditionals.dtype == torch.float64 else 5e-7
+        if not (isinstance(tolerance, int | float) and 0 < tolerance < math.inf):
             raise Misuse(f"the tolerance of ag is a positive number such as 5e-7, got {tolerance}")
+        if not isinstance(sweeps, int) or isinstance(sweeps, bool) or sweeps < 0:
+            raise Misuse(f"the sweeps of ag are a whole number from 0 on, got {sweeps}")
         self.log_x, self.log_y, solved = solve(conditionals, tolerance, sweeps)
         self.evidence |= solved
-        self._log_total = 0.0
-        self._log_total = log_total(self)
 
-    def log_block(self, rows: Index, columns: Index) -> Tensor:
-        """Return log S - log(x_a + y_b) - log Z."""
-        tables = self.conditionals.probabilities
-        if tables is not None and self._moderate:
-            s = cells(tables[0], rows, columns) + cells(tables[1], rows, columns)
-            x, y = (v.exp().to(s.dtype) for v in (self.log_x[rows, None], self.log_y[None, columns]))
-            return (s / (x + y)).log_() - self._log_total
+    def log_weight(self, rows: Index, columns: Index) -> Tensor:
+        """Return log S - log(x_a + y_b)."""
+        if self._fits_floats:
+            assert self.conditionals.probabilities is not None
+            p, r = (cells(table, rows, columns) for table in self.conditionals.probabilities)
+            x, y = (v.exp().to(p.dtype) for v in (self.log_x[rows, None], self.log_y[None, columns]))
+            return ((p + r) / (x + y)).log_()
         log_s = torch.logaddexp(
             self.conditionals.a_given_b(rows, columns), self.conditionals.b_given_a(rows, columns)
         )
-        return log_s - torch.logaddexp(self.log_x[rows, None], self.log_y[None, columns]) - self._log_total
+        return log_s - torch.logaddexp(self.log_x[rows, None], self.log_y[None, columns])
 
     @cached_property
-    def _moderate(self) -> bool:
-        """Whether S / (x + y) fits float32, so that a cell costs one logarithm instead of four functions."""
+    def _fits_floats(self) -> bool:
+        """Whether no S / (x + y) underflows, so that a cell costs one logarithm instead of four functions."""
+        if self.conditionals.probabilities is None:
+            return False
         largest = float(torch.maximum(self.log_x.max(), self.log_y.max()))
-        return max(largest, -float(torch.minimum(self.log_x.min(), self.log_y.min()))) < MODERATE
+        return (
+            self.conditionals.smallest - largest - math.log(2) > SMALLEST_FLOAT and largest < -SMALLEST_FLOAT
+        )
 
 
 def solve(
     conditionals: PairConditionals, tolerance: float, sweeps: int
 ) -> tuple[Tensor, Tensor, dict[str, float | int | bool]]:
-    """Return log x [a], log y [b] and how the solver fared."""
+    """Return log x [a], log y [b] and how the solver fared.
+
+    The gradient that it goes by, and reports, is the one that a sweep measures on its way: with respect to
+    log x where it starts, and to log y once x has moved.
+    """
     # q(a) and q(b) are 1/x and 1/y at the optimum: the model's both-blank answers are a fair start
-    log_x, log_y = -conditionals.a_alone.double(), -conditionals.b_alone.double()
+    log_x, log_y = (
+        (alone.max() - alone.double()).clamp_max(FURTHEST_START)
+        for alone in (conditionals.a_alone, conditionals.b_alone)
+    )
     do_sweep = _sweeper(conditionals)
     gradient = math.inf
     done = steps = 0
-    # a sweep tells the gradient of the point that it starts from, and leaves a smaller one
     while gradient > tolerance and done < sweeps:
         log_x, log_y, gradient = do_sweep(log_x, log_y)
         done += 1
     while gradient > tolerance and steps < MOST_STEPS:
-        log_x, log_y = _descend(conditionals, Laplacian(conditionals, log_x, log_y), log_x, log_y)
+        log_x, log_y = _descend(conditionals, log_x, log_y)
         log_x, log_y, gradient = do_sweep(log_x, log_y)
         steps += 1
     shift = log_y.mean()  # the scale is free: keep it from drifting
@@ -107,15 +123,16 @@ def _sweeper(conditionals: PairConditionals) -> Callable[[Tensor, Tensor], Sweep
     return lambda x, y: sweep(p, r, x, y)
 
 
-def _descend(
-    conditionals: PairConditionals, at: Laplacian, log_x: Tensor, log_y: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Take one Newton step, shortened until F falls."""
-    step = at.newton_step()
+def _descend(conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> tuple[Tensor, Tensor]:
+    """Take one Newton step, no token further than LONGEST_STEP, shortened until F falls."""
+    at = Laplacian(conditionals, log_x, log_y)
+    step = at.newton_step().clamp(-LONGEST_STEP, LONGEST_STEP)
     slope = float(at.gradient @ step)
+    if not slope < 0:  # clamping has turned it uphill
+        step = (-at.gradient / at.degree.clamp_min(1e-300)).clamp(-LONGEST_STEP, LONGEST_STEP)
+        slope = float(at.gradient @ step)
     start = objective(conditionals, log_x, log_y)
-    size = min(1.0, LONGEST_STEP / float(step.abs().max()))
-    a = len(log_x)
+    a, size = len(log_x), 1.0
     while size > 1e-8:
         new_x, new_y = log_x + size * step[:a], log_y + size * step[a:]
         if objective(conditionals, new_x, new_y) <= start + 1e-4 * size * slope + 1e-12 * abs(start):

@@ -17,10 +17,10 @@ from torch import Tensor
 from unmask.conditionals import EVERYTHING, Index, PairConditionals
 from unmask.errors import Misuse
 from unmask.joint import Token
-from unmask.pair import PairJoint, log_total
+from unmask.pair import NormalisedJoint
 
 
-class HammersleyCliffordBesag(PairJoint):
+class HammersleyCliffordBesag(NormalisedJoint):
     """Besag's joint from a pivot token."""
 
     def __init__(
@@ -35,20 +35,13 @@ class HammersleyCliffordBesag(PairJoint):
         self.pivot = int(alone.argmax()) if pivot is None else support.index(pivot)
         at = torch.tensor([self.pivot], device=conditionals.device)
         # the terms that depend on one blank only: log p(b|a*) - log p(a*|b), or its mirror
-        if order == "ab":
-            self._line = (conditionals.b_given_a(at, EVERYTHING) - conditionals.a_given_b(at, EVERYTHING))[0]
-        else:
-            self._line = (conditionals.a_given_b(EVERYTHING, at) - conditionals.b_given_a(EVERYTHING, at))[
-                :, 0
-            ]
-        self._log_total = 0.0
-        self._log_total = log_total(self)
+        where = (at, EVERYTHING) if order == "ab" else (EVERYTHING, at)
+        line = conditionals.b_given_a(*where).double() - conditionals.a_given_b(*where)
+        self._line = line[0] if order == "ab" else -line[:, 0]
         self.evidence |= {"order": order, "pivot": int(support.ids[self.pivot])}
 
-    def log_block(self, rows: Index, columns: Index) -> Tensor:
-        """Return log p(a|b) - log p(a*|b) + log p(b|a*) - log Z, or its mirror."""
+    def log_weight(self, rows: Index, columns: Index) -> Tensor:
+        """Return log p(a|b) - log p(a*|b) + log p(b|a*), or its mirror."""
         if self.order == "ab":
-            block = self.conditionals.a_given_b(rows, columns) + self._line[None, columns]
-        else:
-            block = self.conditionals.b_given_a(rows, columns) + self._line[rows, None]
-        return block - self._log_total
+            return self.conditionals.a_given_b(rows, columns) + self._line[None, columns]
+        return self.conditionals.b_given_a(rows, columns) + self._line[rows, None]

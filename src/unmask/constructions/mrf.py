@@ -13,21 +13,19 @@ from __future__ import annotations
 from torch import Tensor
 
 from unmask.conditionals import Index, PairConditionals
-from unmask.pair import PairJoint, log_total
+from unmask.pair import NormalisedJoint
 
 
-class ProbabilityField(PairJoint):
+class ProbabilityField(NormalisedJoint):
     """The normalised product of the two conditionals."""
 
     def __init__(self, conditionals: PairConditionals, *, method: str = "mrf-prob") -> None:
         super().__init__(conditionals, method=method)
-        self._log_total = 0.0
-        self._log_total = log_total(self)
 
-    def log_block(self, rows: Index, columns: Index) -> Tensor:
-        """Return log p(a|b) + log p(b|a) - log Z."""
-        both = self.conditionals.a_given_b(rows, columns) + self.conditionals.b_given_a(rows, columns)
-        return both - self._log_total
+    def log_weight(self, rows: Index, columns: Index) -> Tensor:
+        """Return log p(a|b) + log p(b|a)."""
+        p, r = self.conditionals.a_given_b(rows, columns), self.conditionals.b_given_a(rows, columns)
+        return p.double() + r
 
 
 class LogitField(ProbabilityField):
@@ -36,7 +34,7 @@ class LogitField(ProbabilityField):
     def __init__(self, conditionals: PairConditionals) -> None:
         super().__init__(conditionals, method="mrf-logit")
 
-    def log_block(self, rows: Index, columns: Index) -> Tensor:
-        """Return logit(a|b) + logit(b|a) - log Z."""
+    def log_weight(self, rows: Index, columns: Index) -> Tensor:
+        """Return logit(a|b) + logit(b|a)."""
         normalisers = self.conditionals.a_log_z[None, columns] + self.conditionals.b_log_z[rows, None]
-        return super().log_block(rows, columns) + normalisers
+        return super().log_weight(rows, columns) + normalisers

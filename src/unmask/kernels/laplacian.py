@@ -20,6 +20,8 @@ from torch.nn.functional import logsigmoid
 
 from unmask.conditionals import PairConditionals, row_blocks
 
+RIDGE = 1e-9
+"""Share of the diagonal that is added to the Hessian: where it nearly vanishes, steps are long but finite."""
 KEPT_CELLS = 2**22
 """Tables of up to this many cells keep their edge weights; larger ones compute them anew for each product."""
 
@@ -53,8 +55,7 @@ class Laplacian:
     def _blocks(self) -> Iterator[tuple[slice, Tensor, Tensor, Tensor]]:
         """Go through (rows, P, R, x / (x + y)) in blocks of rows, in float64."""
         for rows in row_blocks(*self._conditionals.shape):
-            p = self._conditionals.a_given_b(rows).double().exp()
-            r = self._conditionals.b_given_a(rows).double().exp()
+            p, r = self._conditionals.rows_as_probabilities(rows)
             yield rows, p, r, torch.sigmoid(self._log_x[rows, None] - self._log_y)
 
     def _weights(self) -> Iterator[tuple[slice, Tensor]]:
@@ -77,13 +78,13 @@ class Laplacian:
         """Return an approximate solution of H d = -gradient, by preconditioned conjugate gradients."""
         norm = float(self.gradient.norm())
         wanted = 0.3 * min(0.1, norm**0.5) * norm
-        scale = self.degree + 1e-300
+        scale = self.degree.clamp_min(1e-300)
         d = torch.zeros_like(self.gradient)
         residual = -self.gradient
         z = residual / scale
         p, rz = z.clone(), residual @ z
         for _ in range(most):
-            hp = self.times(p)
+            hp = self.times(p) + RIDGE * scale * p
             curvature = p @ hp
             if not curvature > 0:
                 break
@@ -103,6 +104,6 @@ def objective(conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> f
     total = 0.0
     for rows in row_blocks(*conditionals.shape):
         difference = log_x[rows, None] - log_y
-        total -= float((conditionals.a_given_b(rows).double().exp() * logsigmoid(-difference)).sum())
-        total -= float((conditionals.b_given_a(rows).double().exp() * logsigmoid(difference)).sum())
+        p, r = conditionals.rows_as_probabilities(rows)
+        total -= float((p * logsigmoid(-difference)).sum() + (r * logsigmoid(difference)).sum())
     return total

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import reference
-from unmask import construct
+from unmask import PairConditionals, construct
 from unmask.constructions import gibbs
 
 
@@ -30,6 +30,26 @@ def test_elimination_agrees_with_the_definition(monkeypatch, spread):
     u, v = joint.log_u.exp(), joint.log_v.exp()
     np.testing.assert_allclose(conditionals.a_table.exp() @ v, u, rtol=1e-9)
     np.testing.assert_allclose(conditionals.b_table.exp().T @ u, v, rtol=1e-9)
+
+
+def test_a_chain_that_hardly_moves_has_not_arrived():
+    """Two tokens that leak into each other by 1e-11 and 3e-11 a step: the law is (3/4, 1/4)."""
+    p = torch.tensor([[1 - 1e-11, 3e-11], [1e-11, 1 - 3e-11]], dtype=torch.float64)
+    r = torch.eye(2, dtype=torch.float64).clamp_min(1e-30)
+    conditionals = PairConditionals.from_logits(
+        p.log(), r.log(), b_alone=torch.tensor([2.0, 0.0]), a_alone=torch.zeros(2)
+    )
+    v = construct("gibbs", conditionals).log_v.exp()
+    np.testing.assert_allclose(v, [0.75, 0.25], atol=1e-6)
+
+
+def test_elimination_keeps_what_is_below_its_floor():
+    logits = torch.zeros(6, 6, dtype=torch.float64)
+    logits[0, 1] = 80.0  # slow enough to be eliminated
+    logits[:, 3] -= 1000.0
+    conditionals = PairConditionals.from_logits(logits.T, logits, torch.zeros(6), torch.zeros(6))
+    log_v = gibbs._steps(conditionals, gibbs._eliminate(conditionals))[1]
+    assert float(log_v[3]) < -900
 
 
 def test_a_chain_that_is_too_large_to_eliminate_and_too_slow_to_settle_says_so(monkeypatch):
