@@ -22,7 +22,7 @@ def draw(rows, columns, spread, seed, dtype=torch.float64):
 
 
 def of_joint(joint):
-    """Return the compatible conditionals of a joint table [a, b]; the both-blank answers are another matter."""
+    """Return the compatible conditionals of a joint table [a, b]; the both-blank answers are unrelated."""
     log_q = torch.as_tensor(joint, dtype=torch.float64).log()
     generator = torch.Generator().manual_seed(0)
     alone = [3 * torch.randn(n, generator=generator, dtype=torch.float64) for n in log_q.shape]
