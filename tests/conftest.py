@@ -26,7 +26,9 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path
 def mlm_of(checkpoint: Callable[[str], Path]) -> Callable[[str], MaskedLM]:
     """The `MaskedLM` of an architecture's tiny checkpoint."""
     return cache(
-        lambda architecture: MaskedLM.load(checkpoint(architecture), name=architecture, device="cpu")
+        lambda architecture: MaskedLM.load(
+            checkpoint(architecture), name=architecture, device="cpu", engine="transformers"
+        )
     )
 
 

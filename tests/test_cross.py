@@ -147,6 +147,12 @@ def test_a_number_of_candidates_out_of_range_is_refused(english, pairs, candidat
         cross_conditionals(english, cloze, supports, candidates)
 
 
+def test_one_candidate_says_nothing_of_its_own_error(english, pairs):
+    cloze, supports, _ = pairs[0]
+    cross = cross_conditionals(english, cloze, supports, 1)
+    assert cross.evidence["completion_error"] == {"a_given_b": None, "b_given_a": None}
+
+
 def test_the_random_part_of_the_candidates_follows_the_seed(tmp_path):
     mlm = unmask.load(save_tiny("bert", tmp_path / "bert"))
     words = sentence("bert").split()

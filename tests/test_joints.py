@@ -223,12 +223,19 @@ def test_tokens_outside_the_table_are_refused():
         joint.log_prob("man", 0)
     with pytest.raises(Misuse, match="expected 2 tokens"):
         joint.log_prob(1)
+    with pytest.raises(Misuse, match="as many tokens for each blank"):
+        joint.log_prob(torch.tensor([0, 1]), torch.tensor([0, 1, 2]))
     with pytest.raises(Misuse, match="at least one filling"):
         joint.top(0)
     with pytest.raises(Misuse, match="at least one sample"):
         joint.sample(0)
     with pytest.raises(Misuse, match="at least one sample"):
         joint.marginal(0).sample(-1)
+
+
+def test_supports_that_do_not_fit_the_tables_are_refused():
+    with pytest.raises(Misuse, match="supports of 3 and 3 tokens"):
+        PairConditionals.from_logits(torch.zeros(3, 3), torch.zeros(3, 3), a_support=Support.numbered(4))
 
 
 def test_kl_between_joints_over_different_tokens_is_refused():

@@ -142,6 +142,7 @@ def _context(joint: Joint, mlm: MaskedLM) -> dict[str, Any]:
     assert cloze is not None
     return {
         "model": mlm.name,
+        "engine": mlm.engine,
         "method": joint.method,
         "length": len(cloze.ids),
         "blank_positions": list(cloze.blanks),

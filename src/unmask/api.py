@@ -18,7 +18,7 @@ from unmask.constructions import CONSTRUCTIONS, construct
 from unmask.cross import Completion, cross_conditionals
 from unmask.errors import Misuse
 from unmask.joint import Filling, Joint, TokenDistribution
-from unmask.mlm import DEFAULT_MEMORY, MaskedLM
+from unmask.mlm import DEFAULT_MEMORY, Engine, MaskedLM
 from unmask.models import locate
 from unmask.pair import PairJoint
 from unmask.progress import Progress, silent
@@ -39,6 +39,7 @@ def load(
     device: str = "auto",
     memory: int | str = DEFAULT_MEMORY,
     allow_pickle: bool = False,
+    engine: Engine = "auto",
 ) -> MaskedLM:
     """Load a masked language model: the embedded one, a directory, or a hub name.
 
@@ -47,9 +48,16 @@ def load(
         device: `auto`, `cpu`, `cuda` or `mps`.
         memory: what the work may take beyond the model, as in `4GB`.
         allow_pickle: read pickled weights (which can run code) where there are no safetensors.
+        engine: `auto` runs a plain BERT by unmask's own code, which loads in a fraction of the time, and all
+            else by transformers; `transformers` runs everything by it.
     """
     return MaskedLM.load(
-        locate(str(source)), name=str(source), device=device, memory=memory, allow_pickle=allow_pickle
+        locate(str(source)),
+        name=str(source),
+        device=device,
+        memory=memory,
+        allow_pickle=allow_pickle,
+        engine=engine,
     )
 
 
@@ -293,6 +301,8 @@ def _supports(
 def joint_of(table: PairConditionals | TokenDistribution, cloze: Cloze, method: str, **options: Any) -> Joint:
     """Make the joint of a cloze from what the model said."""
     if isinstance(table, TokenDistribution):
+        if options:
+            raise Misuse(f"one blank needs no construction, so it has no option '{next(iter(options))}'")
         return table
     joint = construct(method, table, **options)
     joint.cloze = cloze

@@ -112,6 +112,12 @@ class PairConditionals:
                 raise Misuse(
                     f"{name} holds infinite or undefined logits: every token needs a finite one, as -1e4"
                 )
+        supports = (a_support or Support.numbered(rows), b_support or Support.numbered(columns))
+        if (len(supports[0]), len(supports[1])) != (rows, columns):
+            raise Misuse(
+                f"expected supports of {rows} and {columns} tokens to go with the tables, got "
+                f"{len(supports[0])} and {len(supports[1])}"
+            )
         return cls(
             a_table,
             b_table,
@@ -119,8 +125,7 @@ class PairConditionals:
             b_alone.double().log_softmax(0),
             a_log_z,
             b_log_z,
-            a_support or Support.numbered(rows),
-            b_support or Support.numbered(columns),
+            *supports,
             {"conditionals": "tables"},
         )
 

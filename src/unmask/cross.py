@@ -156,6 +156,8 @@ def _complete_learned(
     everyone = predicted.to(states.dtype)
     everyone[chosen] = states
     table, log_z = decoded(mlm, everyone, asked)
+    if len(chosen) == 1:
+        return table, log_z, None  # nothing is left to predict the only one from
     judged = slice(len(side.likely), None) if len(side.random) else slice(None)
     without, _ = decoded(mlm, left_out[judged].to(states.dtype), asked)
     return table, log_z, float(_divergence(table[chosen[judged]], without).mean())

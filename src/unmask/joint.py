@@ -125,7 +125,11 @@ class Joint(ABC):
         if len(filling) != self.blanks:
             raise Misuse(f"expected {self.blanks} tokens, one a blank, got {len(filling)}")
         indices = [s.indices(tokens) for s, tokens in zip(self.supports, filling, strict=True)]
-        shape = torch.broadcast_shapes(*(i.shape for i in indices))
+        try:
+            shape = torch.broadcast_shapes(*(i.shape for i in indices))
+        except RuntimeError:
+            shapes = " and ".join(str(list(i.shape)) for i in indices)
+            raise Misuse(f"expected as many tokens for each blank, got shapes {shapes}") from None
         return [i.expand(shape) for i in indices]
 
     def _check_same_tokens(self, other: Joint) -> None:

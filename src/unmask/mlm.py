@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -22,11 +22,14 @@ from torch import Tensor
 from unmask.checkpoint import open_checkpoint
 from unmask.cloze import Cloze
 from unmask.errors import Failure, Misuse
+from unmask.light import open_light
+from unmask.light.tokenizer import LightTokenizer
 from unmask.memory import parse_bytes, show_bytes
 from unmask.progress import Progress, silent
 from unmask.vocabulary import Vocabulary
 
 DEFAULT_MEMORY = "4GB"
+Engine = Literal["auto", "transformers"]
 LARGEST_BATCH = 512
 
 
@@ -76,10 +79,20 @@ class MaskedLM:
         device: str = "auto",
         memory: int | str = DEFAULT_MEMORY,
         allow_pickle: bool = False,
+        engine: Engine = "auto",
     ) -> MaskedLM:
         """Open a checkpoint from a directory or by its hub name."""
-        model, tokenizer = open_checkpoint(source, allow_pickle=allow_pickle)
-        return cls(model, tokenizer, name=name or str(source), device=device, memory=memory)
+        if engine not in ("auto", "transformers"):
+            raise Misuse(f"unknown engine '{engine}': expected auto or transformers")
+        opened = open_light(str(source)) if engine == "auto" else None
+        if opened is None:
+            opened = open_checkpoint(source, allow_pickle=allow_pickle)
+        return cls(*opened, name=name or str(source), device=device, memory=memory)
+
+    @property
+    def engine(self) -> str:
+        """Whose code runs the model: `light` (our own, for plain BERT) or `transformers`."""
+        return "light" if isinstance(self.tokenizer, LightTokenizer) else "transformers"
 
     @property
     def tables_on(self) -> torch.device:

@@ -14,18 +14,22 @@ nothing underflows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from unmask.conditionals import Index, PairConditionals
+from unmask.conditionals import Index, PairConditionals, cells
 from unmask.errors import Misuse
 from unmask.kernels.laplacian import Laplacian, objective
 from unmask.kernels.newman import Sweep, sweep, sweep_in_logs
 from unmask.pair import PairJoint, log_total
 
 LONGEST_STEP = 5.0
+MODERATE = 40.0
+MOST_STEPS = 200
 
 
 class ArnoldGokhale(PairJoint):
@@ -48,10 +52,21 @@ class ArnoldGokhale(PairJoint):
 
     def log_block(self, rows: Index, columns: Index) -> Tensor:
         """Return log S - log(x_a + y_b) - log Z."""
+        tables = self.conditionals.probabilities
+        if tables is not None and self._moderate:
+            s = cells(tables[0], rows, columns) + cells(tables[1], rows, columns)
+            x, y = (v.exp().to(s.dtype) for v in (self.log_x[rows, None], self.log_y[None, columns]))
+            return (s / (x + y)).log_() - self._log_total
         log_s = torch.logaddexp(
             self.conditionals.a_given_b(rows, columns), self.conditionals.b_given_a(rows, columns)
         )
         return log_s - torch.logaddexp(self.log_x[rows, None], self.log_y[None, columns]) - self._log_total
+
+    @cached_property
+    def _moderate(self) -> bool:
+        """Whether S / (x + y) fits float32, so that a cell costs one logarithm instead of four functions."""
+        largest = float(torch.maximum(self.log_x.max(), self.log_y.max()))
+        return max(largest, -float(torch.minimum(self.log_x.min(), self.log_y.min()))) < MODERATE
 
 
 def solve(
@@ -61,22 +76,15 @@ def solve(
     # q(a) and q(b) are 1/x and 1/y at the optimum: the model's both-blank answers are a fair start
     log_x, log_y = -conditionals.a_alone.double(), -conditionals.b_alone.double()
     do_sweep = _sweeper(conditionals)
-    done = 0
-    while done < sweeps:
-        swept = do_sweep(log_x, log_y)
+    gradient = math.inf
+    done = steps = 0
+    # a sweep tells the gradient of the point that it starts from, and leaves a smaller one
+    while gradient > tolerance and done < sweeps:
+        log_x, log_y, gradient = do_sweep(log_x, log_y)
         done += 1
-        log_x, log_y = swept.log_x, swept.log_y
-        if swept.gradient < tolerance / 4:  # measured before the sweep, which has made it smaller
-            break
-    at = Laplacian(conditionals, log_x, log_y)
-    gradient = float(at.gradient.norm())
-    steps = 0
-    while gradient > tolerance and steps < 200:
-        log_x, log_y = _descend(conditionals, at, log_x, log_y)
-        swept = do_sweep(log_x, log_y)
-        log_x, log_y = swept.log_x, swept.log_y
-        at = Laplacian(conditionals, log_x, log_y)
-        gradient = float(at.gradient.norm())
+    while gradient > tolerance and steps < MOST_STEPS:
+        log_x, log_y = _descend(conditionals, Laplacian(conditionals, log_x, log_y), log_x, log_y)
+        log_x, log_y, gradient = do_sweep(log_x, log_y)
         steps += 1
     shift = log_y.mean()  # the scale is free: keep it from drifting
     return (
