@@ -15,17 +15,23 @@ import csv
 import gzip
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from english_card import write_card
+from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from unmask.errors import Misuse
-from unmask.training import read_settings, train
+from unmask.training import Settings, read_settings, train
 from unmask.training.directory import last_checkpoint
+from unmask.training.forward import Gathering
+from unmask.training.held_out import score_alone
+from unmask.training.materials import gather
 
 HERE = Path(__file__).parent
+FINAL_ROWS = 1000  # of each held-out domain, for the card: about 20,000 predictions
 PACKAGE = HERE.parent / "src" / "unmask" / "models" / "english"
 
 
@@ -51,14 +57,20 @@ def write_sentences(source: Path, target: Path, without: set[str]) -> set[str]:
     return set(kept)
 
 
-def export(model: Any, tokenizer: Any, numbers: dict[str, Any], target: Path) -> None:
-    """Half precision, tokenizer and card into a directory that replaces `target`."""
+def export(finished: Path, tokenizer: Any, settings: Settings, run: Path, target: Path, note: str) -> None:
+    """Half precision, tokenizer and card into a directory that replaces `target`.
+
+    What the card tells is measured on the rounded weights, as they are shipped.
+    """
     partial = target.with_name(target.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
-    model.eval()
-    write_card(partial, model, tokenizer, numbers)
-    model.to(torch.float16).save_pretrained(partial)
+    AutoModelForMaskedLM.from_pretrained(finished, dtype=torch.float16).save_pretrained(partial)
     tokenizer.save_pretrained(partial)
+    model = AutoModelForMaskedLM.from_pretrained(partial, dtype=torch.float32).eval()
+    materials = gather(replace(settings, evaluate_rows=FINAL_ROWS), run)
+    scores = score_alone(model, Gathering(model), materials.domains)
+    state = json.loads((Path(last_checkpoint(run) or finished) / "trainer_state.json").read_text())
+    write_card(partial, model, tokenizer, settings, scores, state, note)
     for path in partial.iterdir():
         path.chmod(0o644)  # the weights' writer keeps them to the user; package data is for all
     shutil.rmtree(target, ignore_errors=True)
@@ -80,6 +92,7 @@ def main() -> None:
     parser.add_argument(
         "--export-only", action="store_true", help="take the last checkpoint, train no further"
     )
+    parser.add_argument("--note", default="", help="a sentence for the card: how long it took, and where")
     parser.add_argument("--courteous", action="store_true", help="use only the cores that others leave free")
     options = parser.parse_args()
 
@@ -101,20 +114,8 @@ def main() -> None:
     if not options.export_only:
         train(settings, run, courteous=options.courteous)
     finished = run / "model" if not options.export_only else Path(last_checkpoint(run) or run)
-    numbers = _numbers(run, finished, settings.record())
-
-    from transformers import AutoModelForMaskedLM, AutoTokenizer
-
     tokenizer = AutoTokenizer.from_pretrained(run / "tokenizer")
-    export(AutoModelForMaskedLM.from_pretrained(finished), tokenizer, numbers, options.target)
-
-
-def _numbers(run: Path, finished: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """What the card tells of the run: the last held-out results, the steps done, the settings."""
-    state = json.loads((Path(last_checkpoint(run) or finished) / "trainer_state.json").read_text())
-    history = state["log_history"]
-    held = [entry for entry in history if any(name.startswith("eval_") for name in entry)][-1]
-    return {"held_out": held, "steps": state["global_step"], "settings": settings, "history": history}
+    export(finished, tokenizer, settings, run, options.target, options.note)
 
 
 if __name__ == "__main__":

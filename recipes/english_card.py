@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 import torch
 
-from unmask.training.report import draw_curves
+from unmask.training import Settings
+from unmask.training.held_out import Score
+from unmask.training.report import draw_curves, table
 
 SENTENCES = (
     "The capital of France is [MASK].",
@@ -39,6 +42,7 @@ license: cc-by-sa-4.0
 language: en
 pipeline_tag: fill-mask
 library_name: transformers
+summary: small English model, so that everything runs offline
 ---
 
 # The embedded English model of unmask
@@ -86,47 +90,43 @@ not use it to judge people or to look up facts; load a larger checkpoint where t
 """
 
 
-def write_card(target: Path, model: Any, tokenizer: Any, numbers: dict[str, Any]) -> None:
-    """Write README.md and loss.png."""
-    target.mkdir(parents=True, exist_ok=True)
-    config, settings = model.config, numbers["settings"]
-    tokens = numbers["steps"] * settings["batch"] * settings["max_length"]
-    shares = ", ".join(f"{share:.0%} {name}" for name, share in settings["shares"].items())
+def write_card(
+    target: Path,
+    model: Any,
+    tokenizer: Any,
+    settings: Settings,
+    scores: Mapping[str, Score],
+    state: Mapping[str, Any],
+    note: str,
+) -> None:
+    """Write README.md and loss.png; `state` is the Trainer's, with its steps and history."""
+    steps, schedule = state["global_step"], settings.schedule
+    tokens = steps * settings.batch * settings.max_length / 1e6
+    shares = ", ".join(f"{share:.0%} {name}" for name, share in settings.shares.items())
     recipe = (
-        f"{numbers['steps']:,} steps of {settings['batch']} rows of {settings['max_length']} tokens "
-        f"({tokens / 1e6:.1f}M tokens: {shares}), {settings['rate']:.0%} of them predicted; optimiser "
-        f"{settings['optimizer']}, peak learning rates {settings['body_rate']:g} (encoder) and "
-        f"{settings['head_rate']:g} (embeddings and head), {settings['warmup']} steps of warm-up, "
-        f"{settings['decay']} of decay. All settings: `recipes/english.toml`."
+        f"{steps:,} steps of {settings.batch} rows of {settings.max_length} tokens "
+        f"({tokens:.1f}M tokens: {shares}), {settings.rate:.0%} of them predicted; optimiser "
+        f"{settings.optimizer}, peak learning rates {settings.body_rate:g} (encoder) and "
+        f"{settings.head_rate:g} (embeddings and head), {schedule.warmup} steps of warm-up, the last "
+        f"{schedule.decay} of {schedule.steps:,} steps decaying. All settings: `recipes/english.toml`; "
+        f"how they were found: `docs/training.md`. {note}"
     )
-    if "hours" in numbers:
-        recipe += f" It took {numbers['hours']:.1f} hours on 2 cores."
     text = HEAD.format(
-        layers=config.num_hidden_layers,
-        hidden=config.hidden_size,
-        vocabulary=config.vocab_size,
+        layers=model.config.num_hidden_layers,
+        hidden=model.config.hidden_size,
+        vocabulary=model.config.vocab_size,
         parameters=sum(weight.numel() for weight in model.parameters()) / 1e6,
         recipe=fill(recipe, 110),
-        results=_results(numbers["held_out"]),
-        fillings=_fillings(model, tokenizer),
+        results=table(scores),
+        fillings=fillings(model, tokenizer),
     )
     (target / "README.md").write_text(text, encoding="utf-8")
-    draw_curves(numbers["history"], target / "loss.png")
-
-
-def _results(held: dict[str, float]) -> str:
-    names = [name for name in ("wikipedia", "novels", "snli", "snli-dev") if f"eval_{name}_loss" in held]
-    lines = ["| text | loss (nats) | perplexity | accuracy |", "|---|---|---|---|"]
-    for name in names:
-        loss, perplexity, accuracy = (
-            held[f"eval_{name}_{key}"] for key in ("loss", "perplexity", "accuracy")
-        )
-        lines.append(f"| {name} | {loss:.3f} | {perplexity:.1f} | {accuracy:.1%} |")
-    return "\n".join(lines)
+    draw_curves(state["log_history"], target / "loss.png")
 
 
 @torch.no_grad()
-def _fillings(model: Any, tokenizer: Any, best: int = 5) -> str:
+def fillings(model: Any, tokenizer: Any, best: int = 5) -> str:
+    """The table of what the model answers to the twenty sentences."""
     lines = ["| sentence | answers |", "|---|---|"]
     for sentence in SENTENCES:
         inputs = tokenizer(sentence, return_tensors="pt")
