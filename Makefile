@@ -55,7 +55,7 @@ model: $(READY) ## train the embedded English model on DATA (hours; goes on with
 	@$(BIN)/python recipes/english.py --data "$(DATA)" --work "$(WORK)"
 
 docs: $(READY) ## build the documentation into docs/_build/html
-	@$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
+	@$(BIN)/python -m sphinx -W -E -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 serve: $(READY) ## read the documentation on http://127.0.0.1:8000 (the explorer takes this place when it comes)

@@ -390,3 +390,19 @@ def test_only_the_public_names_are_offered() -> None:
     assert all(getattr(unmask, name) is not None for name in unmask.__all__)
     with pytest.raises(AttributeError, match="no attribute 'magic'"):
         _ = unmask.magic
+
+
+class TestQuestions:
+    @pytest.mark.parametrize("text", [None, 3, ["The [MASK] is"]])
+    def test_a_text_is_one_string(self, mlm_of: Models, text: object) -> None:
+        with pytest.raises(Misuse, match="expected one text, as a string"):
+            unmask.fill(text, mlm=mlm_of("bert"))  # type: ignore[arg-type]
+
+    def test_the_model_goes_by_another_name(self) -> None:
+        with pytest.raises(Misuse, match=r"mlm=unmask\.load"):
+            unmask.fill("The [MASK] is", model="bert")
+
+    def test_joints_and_models_say_what_they_are(self, mlm_of: Models) -> None:
+        assert repr(mlm_of("bert")) == "<MaskedLM 'bert': bert, 88 tokens, window 64, cpu>"
+        joint = unmask.fill("The [MASK] is [MASK].", mlm=mlm_of("bert"))
+        assert repr(joint) == "<ag joint over 78 × 78 tokens of 'The [MASK] is [MASK].'>"

@@ -90,8 +90,8 @@ def fill(
         progress: told of the forward passes.
         options: of the construction, such as `pivot` for hcb.
     """
+    check_question(text, method, options)
     mlm = mlm or load()
-    check_method(method)
     cloze = parse_blanks(text, mlm.vocabulary, mlm.window, truncate=truncate)
     table = conditionals(
         mlm,
@@ -132,8 +132,8 @@ def score(
 
     The arguments are those of `fill`; the true tokens are always among the candidates.
     """
+    check_question(text, method, options)
     mlm = mlm or load()
-    check_method(method)
     cloze = parse_braces(text, mlm.vocabulary, mlm.window, truncate=truncate)
     table = conditionals(
         mlm,
@@ -189,8 +189,14 @@ def compare(
     return joints
 
 
-def check_method(method: str) -> None:
-    """Refuse an unknown construction before any work is done."""
+def check_question(text: str, method: str, options: dict[str, Any]) -> None:
+    """Refuse what can't be a question before any work is done."""
+    if not isinstance(text, str):
+        raise Misuse(
+            f"expected one text, as a string, got {type(text).__name__}: ask about one text at a time"
+        )
+    if "model" in options:
+        raise Misuse("a model is given as mlm=unmask.load(...), not as model=")
     if method not in CONSTRUCTIONS:
         raise Misuse(f"unknown method '{method}': expected one of {', '.join(CONSTRUCTIONS)}")
 
@@ -276,7 +282,7 @@ def _tokens(mlm: MaskedLM, support: SupportChoice) -> Support:
         return Support.words(mlm.vocabulary)
     raise Misuse(
         f"unknown support '{support}': expected auto, words (no special or unused tokens), all, or a number "
-        f"of likeliest tokens"
+        f"of likeliest tokens, 1 or more"
     )
 
 

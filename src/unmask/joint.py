@@ -59,6 +59,11 @@ class Joint(ABC):
         self.evidence = evidence or {}
         self.cloze = cloze
 
+    def __repr__(self) -> str:
+        sizes = " × ".join(f"{len(support):,}" for support in self.supports)
+        where = "" if self.cloze is None else f" of '{'[MASK]'.join(self.cloze.pieces)}'"
+        return f"<{self.method} joint over {sizes} tokens{where}>"
+
     @property
     def blanks(self) -> int:
         """How many blanks there are."""

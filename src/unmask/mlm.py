@@ -94,6 +94,10 @@ class MaskedLM:
         """Whose code runs the model: `light` (our own, for plain BERT) or `transformers`."""
         return "light" if isinstance(self.tokenizer, LightTokenizer) else "transformers"
 
+    def __repr__(self) -> str:
+        size = f"{self.vocabulary.size:,} tokens, window {self.window}"
+        return f"<MaskedLM '{self.name}': {self.model.config.model_type}, {size}, {self.device}>"
+
     @property
     def tables_on(self) -> torch.device:
         """Where tables are kept: beside the model, but for Apple's GPU, which knows no float64."""
