@@ -99,7 +99,7 @@ def plain(home, rows, rate, steps):
     tokenizer = AutoTokenizer.from_pretrained(ENGLISH)
     clock = Clock()
     trainer = Trainer(
-        model=AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(ENGLISH)),
+        model=AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(ENGLISH), dtype=torch.float32),
         args=TrainingArguments(
             output_dir=str(home / "plain"),
             max_steps=steps,

@@ -36,11 +36,12 @@ def test_a_longer_window_than_the_presets_gets_its_positions(toy_tokenizer):
 
 
 def test_any_config_file_is_a_start(toy_tokenizer, tmp_path):
-    AutoConfig.for_model("xlm-roberta", **SHAPE).save_pretrained(tmp_path)
+    AutoConfig.for_model("xlm-roberta", dtype="float16", **SHAPE).save_pretrained(tmp_path)
     path = str(tmp_path / "config.json")
     model = start.from_scratch(path, toy_tokenizer, max_length=64, next_sentence=False, dropout=0.1)
     assert model.config.model_type == "xlm-roberta"
     assert model.config.hidden_dropout_prob == 0.1
+    assert model.dtype == torch.float32
 
 
 def test_an_unknown_preset_is_refused(toy_tokenizer):

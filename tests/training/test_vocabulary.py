@@ -6,6 +6,7 @@ import toy
 
 from unmask.errors import Misuse
 from unmask.training.corpus import Corpus
+from unmask.training.tokenfile import write
 from unmask.training.vocabulary import cut, train_vocabulary
 
 
@@ -15,16 +16,18 @@ from unmask.training.vocabulary import cut, train_vocabulary
 def test_a_trained_vocabulary_has_the_asked_size_and_frame(toy_corpus, kind, size, frame):
     tokenizer = train_vocabulary([toy_corpus], kind=kind, size=size, alpha=1.0, lowercase=True, seed=0)
     assert len(tokenizer) == size or (kind == "unigram" and 0.75 * size <= len(tokenizer) < size)
-    sentence = "the jax nby vcz the nax ."
+    sentence = "the jax nbz vcz the nax ."
     ids = tokenizer(sentence)["input_ids"]
     tokens = tokenizer.convert_ids_to_tokens(ids)
     assert (tokens[0], tokens[-1]) == frame
     assert tokenizer.unk_token not in tokens
     assert tokenizer.decode(ids, skip_special_tokens=True).replace(" ", "") == sentence.replace(" ", "")
-    pair = tokenizer("the nax", "the nby")
+    pair = tokenizer("the nax", "the nbz")
     assert ("token_type_ids" in pair) == (kind == "wordpiece")
     if kind == "wordpiece":
-        assert pair["token_type_ids"] == [0, 0, 0, 0, 1, 1, 1]
+        types = pair["token_type_ids"]
+        assert types == sorted(types)
+        assert set(types) == {0, 1}
 
 
 def test_a_vocabulary_larger_than_the_corpus_supports_is_refused(tmp_path):
@@ -54,12 +57,17 @@ def test_an_unknown_kind_is_refused(toy_corpus):
         train_vocabulary([toy_corpus], kind="bpe", size=80, alpha=1.0, lowercase=True, seed=0)
 
 
-def test_a_cut_keeps_special_tokens_letters_and_the_most_frequent(toy_tokenizer, toy_tokens):
-    shares = toy_tokens.counts / toy_tokens.counts.sum()
-    smaller, old = cut(toy_tokenizer, shares, 55)
-    assert len(smaller) == len(old) == 55
+def test_a_cut_keeps_special_tokens_letters_and_the_most_frequent(toy_corpus, tmp_path):
+    toy_tokenizer = train_vocabulary(
+        [toy_corpus], kind="wordpiece", size=150, alpha=1.0, lowercase=True, seed=0
+    )
+    counts = write(toy_corpus, toy_tokenizer, tmp_path, "toy").counts
+    shares = counts / counts.sum()
+    size = int((counts > 0).sum())
+    smaller, old = cut(toy_tokenizer, shares, size)
+    assert len(smaller) == len(old) == size
     tokens = toy_tokenizer.convert_ids_to_tokens(old)
-    assert smaller.convert_ids_to_tokens(range(55)) == tokens
+    assert smaller.convert_ids_to_tokens(range(size)) == tokens
     assert smaller.convert_ids_to_tokens(smaller.all_special_ids) == toy_tokenizer.convert_ids_to_tokens(
         toy_tokenizer.all_special_ids
     )
@@ -69,23 +77,21 @@ def test_a_cut_keeps_special_tokens_letters_and_the_most_frequent(toy_tokenizer,
     ]
     kept_words = [index for index in kept_words if index not in toy_tokenizer.all_special_ids]
     assert max(shares[list(dropped)]) <= min(shares[kept_words])
-    sentence = "the jax nby vcz the nax ."
+    sentence = "the jax nbz vcz the nax ."
     assert smaller.unk_token_id not in smaller(sentence)["input_ids"]
     assert (
-        smaller.decode(smaller(sentence)["input_ids"], skip_special_tokens=True) == "the jax nby vcz the nax."
+        smaller.decode(smaller(sentence)["input_ids"], skip_special_tokens=True) == "the jax nbz vcz the nax."
     )
 
 
 def test_a_unigram_vocabulary_can_be_cut_too(toy_corpus, tmp_path):
-    from unmask.training.tokenfile import write
-
     tokenizer = train_vocabulary([toy_corpus], kind="unigram", size=50, alpha=1.0, lowercase=True, seed=0)
     counts = write(toy_corpus, tokenizer, tmp_path, "unigram").counts
     supported = int((counts > 0).sum()) + len(tokenizer.all_special_ids)
     smaller, old = cut(tokenizer, counts / counts.sum(), supported - 2)
     assert len(smaller) == len(old) == supported - 2
     assert smaller.mask_token == "<mask>"
-    assert smaller.unk_token_id not in smaller("the jax nby")["input_ids"]
+    assert smaller.unk_token_id not in smaller("the jax nbz")["input_ids"]
 
 
 @pytest.mark.parametrize(("size", "message"), [(10_000, "ask for fewer"), (8, "ask for more")])

@@ -75,7 +75,8 @@ def from_scratch(preset: str, tokenizer: Any, *, max_length: int, next_sentence:
         attention_probs_dropout_prob=dropout,
     )
     config = AutoConfig.for_model(**shape)
-    return _with_head(config, next_sentence).from_config(config)
+    # a config may come from a checkpoint in half precision; training needs single
+    return _with_head(config, next_sentence).from_config(config, dtype=torch.float32)
 
 
 def from_checkpoint(path: Path, *, next_sentence: bool, dropout: float) -> tuple[Any, bool]:
