@@ -31,7 +31,7 @@ def _sessions():
         page = path.read_text(encoding="utf-8")
         session = examples.python_session(page, _name(path))
         if session.examples:
-            yield pytest.param(session, examples.rests_on_weights(page), id=_name(path))
+            yield pytest.param(session, id=_name(path))
 
 
 def _commands():
@@ -47,10 +47,8 @@ def directory(tmp_path_factory):
     return tmp_path_factory.mktemp("examples")
 
 
-@pytest.mark.parametrize(("session", "rests_on_weights"), _sessions())
-def test_python_examples_print_what_the_page_says(session, rests_on_weights):
-    if rests_on_weights and not examples.EMBEDDED.is_file():
-        pytest.skip("the embedded model is not there yet")
+@pytest.mark.parametrize("session", _sessions())
+def test_python_examples_print_what_the_page_says(session):
     runner = doctest.DocTestRunner(examples.Checker(), verbose=False, optionflags=examples.DOCTEST_FLAGS)
     report = []
     failed = runner.run(session, out=report.append).failed
