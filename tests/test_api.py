@@ -397,6 +397,8 @@ class TestQuestions:
     def test_a_text_is_one_string(self, mlm_of: Models, text: object) -> None:
         with pytest.raises(Misuse, match="expected one text, as a string"):
             unmask.fill(text, mlm=mlm_of("bert"))  # type: ignore[arg-type]
+        with pytest.raises(Misuse, match="expected one text, as a string"):
+            unmask.compare(text, mlm=mlm_of("bert"))  # type: ignore[arg-type]
 
     def test_the_model_goes_by_another_name(self) -> None:
         with pytest.raises(Misuse, match=r"mlm=unmask\.load"):

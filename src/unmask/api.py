@@ -166,6 +166,7 @@ def compare(
     progress: Progress = silent,
 ) -> dict[str, PairJoint]:
     """Return every construction's joint for one text with two blanks, made from the same conditionals."""
+    check_question(text, DEFAULT_METHOD, {})
     mlm = mlm or load()
     cloze = parse_blanks(text, mlm.vocabulary, mlm.window, truncate=truncate)
     if len(cloze.blanks) == 1:
