@@ -130,8 +130,8 @@ class Records:
             for number, line in enumerate(lines, 1):
                 if damaged:
                     raise Failure(
-                        f"{self.path}: line {damaged} is damaged, and it is not the last one: restore the file "
-                        f"from a copy, or delete that line"
+                        f"{self.path}: line {damaged} is damaged, and it is not the last one: restore the "
+                        f"file from a copy, or delete that line"
                     )
                 try:
                     record = json.loads(line) if line.endswith(b"\n") else None
@@ -151,8 +151,8 @@ class Records:
     def _refused(self, error: OSError) -> Failure:
         if error.errno in FULL:
             return Failure(
-                f"{self.path}: the disk is full: make room and start the same command again; what is finished "
-                f"is kept"
+                f"{self.path}: the disk is full: make room and start the same command again; what is "
+                f"finished is kept"
             )
         return Failure(f"{self.path}: {error.strerror or error}: check the path and its permissions")
 
