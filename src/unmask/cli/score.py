@@ -58,12 +58,23 @@ def score(
 def show(answer: dict[str, Any]) -> None:
     """Print the joint log-probability and each token's share in it."""
     say(f"log-probability {answer['log_prob']:.4f} ({percent(answer['log_prob'])}) under {answer['method']}")
+    if "blanks" not in answer:
+        show_blocks(answer)
+        return
     rows = [
         [b["token"], f"{b['log_prob_alone']:.4f}", f"{b['log_prob_given_others']:.4f}"]
         for b in answer["blanks"]
     ]
     columns = ["token", "log-prob., the other unknown", "log-prob., the other given"]
     print_table(answer["text"], columns, rows, numbers={1, 2})
+    say(basis(answer))
+
+
+def show_blocks(answer: dict[str, Any]) -> None:
+    """Print what each block of a chain adds."""
+    rows = [["  ".join(b["tokens"]), f"{b['log_prob']:.4f}"] for b in answer.get("blocks", [])]
+    if rows:
+        print_table(answer["text"], ["block", "log-prob., given the blocks above"], rows, numbers={1})
     say(basis(answer))
 
 

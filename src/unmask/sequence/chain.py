@@ -25,7 +25,7 @@ from torch import Tensor
 
 from unmask.cloze import Cloze
 from unmask.errors import Misuse
-from unmask.joint import Joint, TokenDistribution, Tokens
+from unmask.joint import Joint, Token, TokenDistribution, Tokens
 from unmask.mlm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.sequence.sequential import SequentialJoint
@@ -41,7 +41,7 @@ PairMaker = Callable[[Cloze, tuple[Support, Support]], Joint]
 STILL_BLANK = -1
 STATES_AT_ONCE = 256
 PAIRS_KEPT = 8
-NARROWEST_BEAM = 16
+NARROWEST_BEAM = {1: 16, 2: 8}
 
 
 class Chain(SequentialJoint):
@@ -53,8 +53,8 @@ class Chain(SequentialJoint):
         supports: the tokens that each blank may hold.
         order: `left-to-right`, `confidence`, or the blanks' numbers in the order wanted.
         pair: makes the joint of a block of two; without it every block is of one blank.
-        beam: how many partial fillings `top` keeps; by default as many as are asked for, 16 at least in
-            chains of single blanks.
+        beam: how many partial fillings `top` keeps; by default as many as are asked for, and at least 16
+            in chains of single blanks, 8 in chains of pairs.
         progress: told of long work.
     """
 
@@ -94,25 +94,31 @@ class Chain(SequentialJoint):
 
     def log_prob(self, *filling: Tokens) -> Tensor:
         """Return log q of one filling, or of many."""
-        return self.log_probs_of_steps(*filling).sum(-1)
-
-    def log_probs_of_steps(self, *filling: Tokens) -> Tensor:
-        """Return what each step adds to log q, [..., blocks], in the order in which they are filled."""
         indices = self._indices(filling)
-        shape = indices[0].shape
         flat = torch.stack([s.ids[i.reshape(-1)] for s, i in zip(self.supports, indices, strict=True)], dim=1)
         rows = [tuple(row) for row in flat.tolist()]
         filled: list[Filled] = [self._empty] * len(rows)
-        found = torch.zeros(len(rows), self.steps, dtype=torch.float64)
-        for step in self._progress.over(range(self.steps), total=self.steps, stage="blocks of the chain"):
+        found = torch.zeros(len(rows), dtype=torch.float64)
+        for _ in self._progress.over(range(self.steps), total=self.steps, stage="blocks of the chain"):
             where = _where(filled)
             for state, block, answer in self._answers(where):
                 here = where[state]
                 tokens = [torch.tensor([rows[n][b] for n in here]) for b in block]
-                found[here, step] = answer.log_prob(*tokens).double().cpu()
+                found[here] += answer.log_prob(*tokens).double().cpu()
                 for n in here:
                     filled[n] = _with(state, block, [rows[n][b] for b in block])
-        return found.reshape(*shape, self.steps)
+        return found.reshape(indices[0].shape)
+
+    def path(self, *filling: Token) -> list[tuple[Block, float]]:
+        """Return the blocks of one filling in the order of their filling, and what each adds to log q."""
+        tokens = [int(s.ids[s.index(t)]) for s, t in zip(self.supports, filling, strict=True)]
+        state, found = self._empty, []
+        for _ in range(self.steps):
+            ((_, block, answer),) = self._answers([state])
+            here = [tokens[b] for b in block]
+            found.append((block, float(answer.log_prob(*here))))
+            state = _with(state, block, here)
+        return found
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n fillings, as token ids [n, blanks], one block after the other."""
@@ -128,7 +134,7 @@ class Chain(SequentialJoint):
         return torch.tensor(filled)
 
     def _top(self, k: int) -> tuple[Tensor, Tensor]:
-        width = self.beam or max(k, NARROWEST_BEAM if self._pair is None else 1)
+        width = self.beam or max(k, NARROWEST_BEAM[self._size])
         beam: dict[Filled, float] = {self._empty: 0.0}
         for _ in self._progress.over(range(self.steps), total=self.steps, stage="blocks of the chain"):
             longer: dict[Filled, float] = {}

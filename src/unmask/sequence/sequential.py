@@ -7,17 +7,23 @@ refused with the remedy elsewhere; `estimated_entropy` works anywhere, with its 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 
 import torch
 
 from unmask.joint import Joint, Token, TokenDistribution
-from unmask.sequence.table import TableJoint, check_table_fits
+from unmask.sequence.table import LARGEST_TABLE, TableJoint, check_table_fits
 
 
 class SequentialJoint(Joint):
     """A joint with `log_prob`, `sample` and `top` of its own, and the rest by its table if that is small."""
+
+    @property
+    def countable(self) -> bool:
+        """Whether all fillings are few enough to be summed over."""
+        return math.prod(len(support) for support in self.supports) <= LARGEST_TABLE
 
     @cached_property
     def table(self) -> TableJoint:

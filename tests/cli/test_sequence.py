@@ -1,0 +1,71 @@
+"""`unmask fill`, `score` and `sample` beyond pairs."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+THREE = "The [MASK] [MASK] is playing [MASK] the casino."
+SIX = "The [MASK] [MASK] is [MASK] at [MASK] [MASK] [MASK]."
+
+
+def parsed(outcome: Any) -> dict[str, Any]:
+    assert outcome.code == 0, outcome.err
+    answer = json.loads(outcome.out)
+    assert outcome.out.count("\n") == 1
+    assert isinstance(answer, dict)
+    return answer
+
+
+class TestFill:
+    def test_three_blanks_say_which_joint_and_why(self, run: Run, bert: str) -> None:
+        answer = parsed(run("fill", THREE, "-m", bert, "--json", "-k", 4))
+        assert (answer["method"], answer["candidates"], answer["support_sizes"]) == ("grid", 4, [4, 4, 4])
+        assert answer["solver"]["converged"]
+        assert len(answer["mass_outside_support"]) == 3
+        assert "the grid of 4 candidates a blank" in answer["notes"][-1]
+        assert sum(f["probability"] for f in answer["fillings"]) < 1
+
+    def test_six_blanks_are_filled_by_the_chain(self, run: Run, bert: str) -> None:
+        answer = parsed(run("fill", SIX, "-m", bert, "--json", "--top", 2))
+        assert (answer["method"], answer["solver"]["block"]) == ("chain", 2)
+        assert answer["entropy"] is None
+        assert answer["passes"] > 100
+        assert len(answer["fillings"][0]["tokens"]) == 6
+
+    def test_people_get_the_reason_beside_the_table(self, run: Run, bert: str) -> None:
+        outcome = run("fill", SIX, "-m", bert, "--top", 2, "--method", "l2r")
+        assert outcome.code == 0
+        assert "note: 6 blanks: the chain of single blanks" in outcome.err
+        assert "chain: the joint of 6 blanks" in outcome.out
+
+    def test_a_grid_beyond_the_limit_is_one_line(self, run: Run, bert: str) -> None:
+        outcome = run("fill", SIX, "-m", bert, "--method", "grid", "-k", 20)
+        assert outcome.code == 2
+        assert "needs 19,200,000 forward passes" in outcome.line
+        assert "--method chain" in outcome.line
+
+    def test_words_are_shown_with_their_pieces(self, run: Run, bert: str) -> None:
+        answer = parsed(run("fill", "The ___ is old", "--words", "-m", bert, "--json", "--top", 30))
+        assert [f["log_prob"] for f in answer["fillings"]] == sorted(
+            (f["log_prob"] for f in answer["fillings"]), reverse=True
+        )
+        assert answer["prior"] == pytest.approx([1 / 3] * 3)
+        longest = max(answer["fillings"], key=lambda f: len(f["tokens"][0]))
+        assert longest["words"][0] in run("fill", "The ___ is old", "--words", "-m", bert, "-n", 30).out
+
+    def test_words_and_a_method_do_not_mix(self, run: Run, bert: str) -> None:
+        assert "leave out --method" in run("fill", "The ___", "--words", "--method", "hcb", "-m", bert).line
+
+
+class TestScore:
+    def test_braces_hold_any_text(self, run: Run, bert: str) -> None:
+        answer = parsed(run("score", "The {old man is playing} at the casino.", "-m", bert, "--json"))
+        assert answer["tokens"] == ["old", "man", "is", "play", "##ing"]
+        assert [b["blanks"] for b in answer["blocks"]] == [[0, 1], [2, 3], [4]]
+        assert sum(b["log_prob"] for b in answer["blocks"]) == pytest.approx(answer["log_prob"])
+        shown = run("score", "The {old man is playing} at the casino.", "-m", bert).out
+        assert "old  man" in shown
+        assert "is  play" in shown
