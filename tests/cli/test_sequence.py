@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,3 +70,50 @@ class TestScore:
         shown = run("score", "The {old man is playing} at the casino.", "-m", bert).out
         assert "old  man" in shown
         assert "is  play" in shown
+
+
+class TestScoreFile:
+    def test_json_is_an_object_a_line(self, run: Run, bert: str, tmp_path: Path) -> None:
+        path = tmp_path / "lines.txt"
+        path.write_text("the old man\n\na dog is\n")
+        outcome = run("score", path, "-m", bert, "--json", "--lengths", "empirical")
+        assert (outcome.code, outcome.err) == (0, "")
+        records = [json.loads(line) for line in outcome.out.splitlines()]
+        assert [r["key"] for r in records] == [1, 2, 3]
+        assert records[1]["scores"] is None
+        assert set(records[0]["scores"]) == {"pll", "pll-word", "chain", "ag-chain"}
+        assert (
+            records[0]["scores"]["ag-chain"]["log_prob_of_text"]
+            < records[0]["scores"]["ag-chain"]["log_prob"]
+        )
+
+    def test_people_get_a_row_a_line_and_the_sums(self, run: Run, bert: str, tmp_path: Path) -> None:
+        path = tmp_path / "lines.txt"
+        path.write_text("the old man\n\na dog is\n")
+        outcome = run("score", path, "-m", bert, "--scores", "pll,chain")
+        rows = [line.split("\t") for line in outcome.out.splitlines()]
+        assert rows[0] == ["line", "tokens", "pll", "chain", "text"]
+        assert rows[2] == ["2", "0", "null", "null", ""]
+        assert "2 sentences of 6 tokens, 1 without a score" in outcome.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--scores", "bleu"], "unknown score 'bleu': expected one of pll"),
+            (["-k", "all"], "give one, or auto"),
+            (["--lengths", "poisson:3"], "which is no file"),
+            (["--ray", "nowhere"], "expected the address of a Ray cluster"),
+        ],
+    )
+    def test_what_cannot_be_is_one_line(
+        self, arguments: list[str], message: str, run: Run, bert: str, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "lines.txt"
+        path.write_text("the old man\n")
+        outcome = run("score", path, "-m", bert, *arguments)
+        assert outcome.code == 2
+        assert message in outcome.err
+
+    def test_a_missing_file_is_named(self, run: Run, bert: str) -> None:
+        outcome = run("score", "nowhere.txt", "-m", bert, "--out", "x.jsonl")
+        assert "'nowhere.txt' is no file" in outcome.line
