@@ -80,11 +80,13 @@ class ModelField(Field):
 
     @torch.inference_mode()
     def logits(self, states: Tensor, blank: int) -> Tensor:
-        """Ask the model, the blank masked: one pass a chain."""
+        """Ask the model, the blank masked: one pass a text, however many chains are at it."""
         ids = self._filled(states)
         ids[:, self.cloze.blanks[blank]] = self.mlm.vocabulary.mask_id
-        self.passes += len(ids)
-        return self._decoders[self.supports[blank]](self.mlm.states(ids, self.cloze.blanks[blank])).cpu()
+        distinct, which = torch.unique(ids, dim=0, return_inverse=True)
+        self.passes += len(distinct)
+        found = self.mlm.states(distinct, self.cloze.blanks[blank])
+        return self._decoders[self.supports[blank]](found).cpu()[which]
 
     @torch.inference_mode()
     def start(self, chains: int, generator: torch.Generator) -> Tensor:
