@@ -4,7 +4,7 @@
     ```
 
 gives what `unmask fill --help` says, as a table. `{command}` without a name gives the options that stand
-before the command's name. An unknown name is a warning, and so an error: the page can't outlive the command.
+before the command's name, and `{command} benchmark blimp` those of a command in a group. An unknown name is a warning, and so an error: the page can't outlive the command.
 `{other-commands}` with the names of those that have a place of their own shows the rest: none is missed.
 """
 
@@ -21,8 +21,9 @@ def command_help(name: str | None) -> tuple[str, str, list[tuple[str, str]]]:
     """Return a command's description, its usage line and its parameters with what they do."""
     from unmask.cli import app
 
-    root: Any = typer.main.get_command(app)
-    command = root.commands[name] if name else root
+    command: Any = typer.main.get_command(app)
+    for part in (name or "").split():
+        command = command.commands[part]
     context = command.context_class(command, info_name=f"unmask {name}" if name else "unmask")
     usage = " ".join(command.get_usage(context).removeprefix("Usage:").split())
     records = [p.get_help_record(context) for p in command.params]
@@ -33,6 +34,7 @@ class Command(Directive):
     """Draws the table."""
 
     optional_arguments = 1
+    final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0] if self.arguments else None

@@ -27,7 +27,7 @@ def test_three_blanks_get_the_grid_and_six_the_chain_with_the_reason(bert):
     three, six = (unmask.fill(text, mlm=bert) for text in (THREE, SIX))
     assert isinstance(three, GridJoint)
     assert isinstance(six, Chain)
-    assert "3 blanks: the grid of 26 candidates a blank" in three.cloze.notes[-1]
+    assert "3 blanks: the grid of 26 candidates a blank, whose 2,028 forward passes" in three.cloze.notes[-1]
     assert "6 blanks: the chain of pairs" in six.cloze.notes[-1]
     assert "196,608 forward passes" in six.cloze.notes[-1]  # 6 * 8^5
 

@@ -115,7 +115,8 @@ def show_words(answer: dict[str, Any]) -> None:
         ]
         for i, f in enumerate(answer["fillings"], 1)
     ]
-    title = f"words of 1 to {len(answer['prior'])} tokens in {len(answer['blank_positions'])} blanks"
+    blanks = len(answer["blank_positions"])
+    title = f"words of 1 to {len(answer['prior'])} tokens in {blanks} blank{'s' if blanks > 1 else ''}"
     print_table(title, ["", "probability", "log", "tokens", "text"], rows, numbers={0, 1, 2})
     say(f"{answer['model']}: the chain of single tokens, {answer['passes']:,} forward passes")
 

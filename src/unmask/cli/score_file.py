@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ import typer
 from unmask.cli import options as o
 from unmask.cli.terminal import Bar, print_json, say, tell
 from unmask.errors import Misuse
+from unmask.progress import Progress
 
 Scores = Annotated[
     str, typer.Option("--scores", help="Of a file: pll, pll-word, chain, ag-chain (commas between), or all.")
@@ -72,7 +74,7 @@ def score_file(
         allow_pickle=allow_pickle,
     )
     settings.check()
-    bar = Bar()
+    bar = Progress() if sys.stdout.isatty() else Bar()  # a bar and rows on one terminal would mix
     scorer, known = None, None
     if ray is None or lengths is not None:
         mlm = o.open_model(model, device, memory, allow_pickle, bar)

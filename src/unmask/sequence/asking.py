@@ -32,7 +32,7 @@ AFFORDABLE_PASSES = 2048
 LEADERS = 6
 """How many of the likeliest tokens of each blank are tried to see what becomes likely beside them."""
 BEAM = 8
-STATES_AT_ONCE = 256
+STATES_AT_ONCE = 64
 
 
 def passes_of_grid(blanks: int, candidates: int) -> int:

@@ -39,7 +39,7 @@ PairMaker = Callable[[Cloze, tuple[Support, Support]], Joint]
 """Makes the joint of a cloze with two blanks over the two supports."""
 
 STILL_BLANK = -1
-STATES_AT_ONCE = 256
+STATES_AT_ONCE = 64
 PAIRS_KEPT = 8
 NARROWEST_BEAM = {1: 16, 2: 8}
 

@@ -120,7 +120,7 @@ def _grid(
     lost = max(table.evidence["mass_outside_support"])
     why = (
         f"{blanks} blanks: the grid of {count} candidates a blank, whose {passes_of_grid(blanks, count):,} "
-        f"combinations are affordable (up to {AFFORDABLE_PASSES:,} by itself, {MOST_PASSES:,} when asked "
+        f"forward passes are affordable (up to {AFFORDABLE_PASSES:,} by itself, {MOST_PASSES:,} when asked "
         f"for); up to {100 * lost:.2g} % of a blank's mass, with all blank, is on no candidate"
     )
     return GridJoint(table, **options), why
@@ -159,7 +159,10 @@ def _chain(
         progress=progress,
         evidence={"candidates": count if block == 2 else None},
     )
-    shown = order if isinstance(order, str) else "in the order " + ", ".join(str(b) for b in order)
+    if isinstance(order, str):
+        shown = {"left-to-right": "left to right", "confidence": "the surest first"}[order]
+    else:
+        shown = "in the order " + ", ".join(str(b) for b in order)
     what = "single blanks" if block == 1 else f"pairs (joined by {pairwise}, {count} candidates a blank)"
     why = f"{blanks} blanks: the chain of {what}, {shown}"
     if method == "ag" and scoring:

@@ -175,15 +175,13 @@ def score_file(
         coming = (line for line in read_lines(path) if not _is_done(line, done, path))
         total = sum(1 for _ in read_lines(path)) - len(done)
         chunks = _in_chunks(coming, LINES_AT_ONCE)
-        progress.started("lines", total)
-        for chunk in _scored(chunks, settings, scorer, ray, workers):
+        scored = _scored(chunks, settings, scorer, ray, workers)
+        for chunk in progress.over(scored, total=total, size=len, stage="lines"):
             for record in chunk:
                 whole = with_lengths(record, lengths)
                 if records is not None:
                     records.append(whole)
                 yield whole
-            progress.advanced(len(chunk))
-        progress.finished()
     finally:
         if records is not None:
             records.close()

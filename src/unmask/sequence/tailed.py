@@ -24,7 +24,7 @@ from unmask.constructions import construct
 from unmask.joint import Joint, Tokens
 from unmask.mlm import MaskedLM
 from unmask.progress import Progress, silent
-from unmask.sequence.chain import STILL_BLANK, Chain, Filled
+from unmask.sequence.chain import STATES_AT_ONCE, STILL_BLANK, Chain, Filled
 from unmask.sequence.sequential import SequentialJoint
 from unmask.vocabulary import Support
 
@@ -96,7 +96,10 @@ def mass_of_grid(chain: Chain, supports: tuple[Support, ...]) -> tuple[float, in
     log_mass = torch.zeros(1, dtype=torch.float64)
     for blank, part in enumerate(supports):
         lines = torch.cat(
-            [chain.distributions(prefixes[i : i + 256], blank).cpu() for i in range(0, len(prefixes), 256)]
+            [
+                chain.distributions(prefixes[i : i + STATES_AT_ONCE], blank).cpu()
+                for i in range(0, len(prefixes), STATES_AT_ONCE)
+            ]
         )
         log_mass = (log_mass[:, None] + lines[:, columns[blank]]).flatten()
         if blank + 1 < chain.blanks:

@@ -25,6 +25,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -117,6 +118,7 @@ def fill_words(
     return WordFillings(found[:top], shares, passes, cloze)
 
 
+@lru_cache(maxsize=8)
 def word_parts(vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
     """Return which tokens start a word and which go on inside one, [vocab] each.
 
