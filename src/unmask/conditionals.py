@@ -56,6 +56,8 @@ class PairConditionals:
         evidence: how the tables came about, for reports.
         linear: whether the tables hold probabilities, as large ones of a model do: half the memory where the
             solvers want probabilities, and as precise while none is below e^-80.
+        a_counts: how many tokens each row stands for, [a]; None: one each. The tables hold values per token.
+        b_counts: how many tokens each column stands for, [b]; None: one each.
     """
 
     a_table: Tensor
@@ -68,6 +70,8 @@ class PairConditionals:
     b_support: Support
     evidence: dict[str, Any] = field(default_factory=dict)
     linear: bool = False
+    a_counts: Tensor | None = None
+    b_counts: Tensor | None = None
 
     @classmethod
     def from_logits(
