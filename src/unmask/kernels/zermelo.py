@@ -1,8 +1,9 @@
 """One round of the published Arnold-Gokhale iteration, fused into one pass over both tables.
 
 From the marginals of the last joint, q <- (P + R) / (1/q_a + 1/q_b); what the next round needs of q are its
-marginals, so q itself is never held; a row or column of n tokens counts n times in them. `round_of` does it on
-probabilities in compiled code on several threads; its plain twin, in log space, is `ArnoldGokhalePublished._marginals`.
+marginals, so q itself is never held; a row or column of n tokens counts n times in them. `round_of` does it
+on probabilities in compiled code on several threads; its plain twin, in log space, is
+`ArnoldGokhalePublished._marginals`.
 """
 
 from __future__ import annotations
