@@ -1,8 +1,8 @@
 """Forward passes over texts that differ in one token only: what they share is computed once.
 
 A table of conditionals asks the same text again and again, with another token at one position `changed`, and
-reads the answer at one position `asked`. Of an encoder with the norm after each residual (Devlin et al., 2019)
-such passes need less than all, and get the same result:
+reads the answer at one position `asked`. Of an encoder with the norm after each residual (Devlin et al.,
+2019) such passes need less than all, and get the same result:
 
 - first layer: embeddings, queries, keys and values are the same everywhere but at `changed`;
 - last layer: only `asked` has to be known. With one query a text, neither keys nor values are needed: the
@@ -50,7 +50,7 @@ class Layer:
         first, own = x[0], x[:, changed]
 
         def project(part: nn.Linear) -> Tensor:
-            everywhere = part(first).repeat(len(x), 1, 1)
+            everywhere: Tensor = part(first).repeat(len(x), 1, 1)
             everywhere[:, changed] = part(own)
             return everywhere
 
@@ -150,7 +150,9 @@ def read_encoder(model: Any) -> Encoder | None:
     layers: list[nn.Module] = list(model.base_model.get_submodule(where))
     if config.model_type == "albert":  # the same layer again and again
         layers *= config.num_hidden_layers
-    return Encoder(tuple(_read_layer(layer, names, config.num_attention_heads) for layer in layers), layers[0])
+    return Encoder(
+        tuple(_read_layer(layer, names, config.num_attention_heads) for layer in layers), layers[0]
+    )
 
 
 def _read_layer(layer: nn.Module, names: dict[str, str], heads: int) -> Layer:
