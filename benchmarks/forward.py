@@ -38,9 +38,7 @@ def measure(
 ) -> dict[str, Any]:
     """Time both at each length, on texts that hold so many tokens in all; `show` gets a table's lines."""
     fast, plain = unmask.load(model, device="cpu"), unmask.load(model, device="cpu", engine="transformers")
-    show(
-        "| tokens in a text | plain Hugging Face, ms a text | engine, ms a text | ratio | largest difference |"
-    )
+    show("| tokens | plain Hugging Face, ms a text | engine, ms a text | ratio | largest difference |")
     show("|---|---|---|---|---|")
     rows = []
     for length in lengths:

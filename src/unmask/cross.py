@@ -213,8 +213,8 @@ class _Asker:
         tokens = side.support.ids[side.evaluated].tolist()
         new = [token for token in tokens if token not in known]
         if new:
-            fillings = self._mlm.fillings(self._cloze, blank, torch.tensor(new))
-            states = self._mlm.states(fillings, self._cloze.blanks[1 - blank], self._progress)
+            asked = self._cloze.blanks[1 - blank]
+            states = self._mlm.filled_states(self._cloze, blank, torch.tensor(new), asked, self._progress)
             known.update(zip(new, states.to(self._mlm.tables_on), strict=True))
         return torch.stack([known[token] for token in tokens])
 

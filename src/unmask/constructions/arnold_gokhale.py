@@ -186,7 +186,8 @@ def _sweeper(conditionals: PairConditionals) -> Callable[[Tensor, Tensor, bool],
         p, r = (table.numpy() for table in conditionals.probabilities)
         counts = counts_of(conditionals)
         return lambda x, y, precise: sweep(p, r, x, y, *counts, precise=precise)
-    if conditionals.device.type != "cpu" and conditionals.smallest > SMALLEST_LINEAR:
+    apart = conditionals.recomputed or conditionals.device.type != "cpu"
+    if apart and conditionals.smallest > SMALLEST_LINEAR:
         return lambda x, y, _precise: sweep_on_device(conditionals, x, y)
     return lambda x, y, _precise: sweep_in_logs(conditionals, x, y)
 
