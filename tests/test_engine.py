@@ -140,7 +140,7 @@ class TestWork:
             handle = part.register_forward_hook(lambda _m, _i, out: seen.append(out[..., 0].numel()))
             mlm.filled_states(cloze, 0, tokens, 7)
             handle.remove()
-            return sum(seen) - 1  # less the text of one token that goes along to the head
+            return sum(seen)
 
         return count
 

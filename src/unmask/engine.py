@@ -22,7 +22,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-ROWS_IN_CACHE = 512
+ROWS_IN_CACHE = 1024
 """How many tokens a batch has on a CPU, measured: see docs/forward.md."""
 
 

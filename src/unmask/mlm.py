@@ -26,7 +26,7 @@ from unmask.checkpoint import open_checkpoint
 from unmask.cloze import Cloze
 from unmask.engine import ROWS_IN_CACHE, Encoder, read_encoder
 from unmask.errors import Failure, Misuse
-from unmask.hooks import input_of, output_changed
+from unmask.hooks import input_of, output_cut, output_given
 from unmask.light import open_light
 from unmask.light.tokenizer import LightTokenizer
 from unmask.memory import parse_bytes, show_bytes
@@ -167,7 +167,7 @@ class MaskedLM:
     @torch.inference_mode()
     def decode(self, states: Tensor) -> Tensor:
         """Return the logits of states, [texts, vocab], cut to the tokens that the tokenizer knows."""
-        logits = self.output_layer(states) + self._offset if self._separable else states
+        logits = self.output_layer(states).add_(self._offset) if self._separable else states
         return logits[..., : self.vocabulary.size]
 
     def logits(self, ids: Tensor, position: int) -> Tensor:
@@ -211,7 +211,7 @@ class MaskedLM:
     def _forward(self, ids: Tensor, positions: Sequence[int]) -> Tensor:
         if not self._separable:
             return self._plain(ids)[:, positions]
-        with output_changed(self.model.base_model, lambda hidden: hidden[:, positions]):
+        with output_cut(self.model.base_model, positions):
             states = input_of(self.output_layer, lambda: self._plain(ids))
         assert states is not None
         return states
@@ -245,7 +245,7 @@ class MaskedLM:
     def _head(self, hidden: Tensor) -> Tensor:
         """Show the head what the encoder left at one position of each text; returns [texts, features]."""
         any_text = torch.tensor([[self.tokenizer.mask_token_id]], device=self.device)
-        with output_changed(self.model.base_model, lambda _: hidden[:, None]):
+        with output_given(self.model.base_model, hidden[:, None]):
             states = input_of(self.output_layer, lambda: self._plain(any_text))
         assert states is not None
         return states[:, 0]
@@ -298,7 +298,7 @@ class MaskedLM:
             return False, torch.zeros(outputs, device=self.device), outputs
         state = input_of(self.output_layer, lambda: self._plain(ids))
         if state is not None:
-            with output_changed(self.model.base_model, lambda hidden: hidden[:, [1]]):
+            with output_cut(self.model.base_model, [1]):
                 alone = input_of(self.output_layer, lambda: self._plain(ids))
             offset = plain - self.output_layer(state)
             if _same(alone, state[:, 1:2]) and _same(offset, offset[:1, :1].expand_as(offset)):
