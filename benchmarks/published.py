@@ -1,10 +1,10 @@
 """The published procedure for one pair of blanks, plainly: the baseline of the benchmarks.
 
 The procedure of Torroba Hennigen & Kim (2023), written anew from its description, not from their code, with
-none of the tricks of `unmask`: every filling goes through the whole Hugging Face model, whose logits are computed at every
-position and cut to the asked one afterwards; every scheme holds its joint and both its conditionals as
-tables of all pairs (five schemes: fifteen tables at once); Arnold-Gokhale is 40 rounds of the fixed point
-q <- S / (1/q_a + 1/q_b) in plain tensor operations; the metrics are sums over whole tables.
+none of the tricks of `unmask`: every filling goes through the whole Hugging Face model, whose logits are
+computed at every position and cut to the asked one afterwards; every scheme holds its joint and both its
+conditionals as tables of all pairs (five schemes: fifteen tables at once); Arnold-Gokhale is 40 rounds of the
+fixed point q <- S / (1/q_a + 1/q_b) in plain tensor operations; the metrics are sums over whole tables.
 
     python benchmarks/published.py "The {man} {is} playing in the park."
 """
