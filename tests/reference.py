@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from unmask import PairConditionals
+from unmask.cells import Cells
 
 
 def draw(rows, columns, spread, seed, dtype=torch.float64):
@@ -41,10 +42,10 @@ def repeat(conditionals, rows, columns):
         repeated.b_alone[first_b],
         repeated.a_log_z[first_b],
         repeated.b_log_z[first_a],
-        conditionals.a_support,
-        conditionals.b_support,
-        a_counts=torch.tensor(rows),
-        b_counts=torch.tensor(columns),
+        repeated.a_support,
+        repeated.b_support,
+        a_cells=Cells(a_at, torch.tensor(rows).double(), torch.zeros(len(a_at)).double()),
+        b_cells=Cells(b_at, torch.tensor(columns).double(), torch.zeros(len(b_at)).double()),
     )
     return repeated, lumped, (a_at, b_at)
 
