@@ -156,7 +156,7 @@ def test_an_extrapolation_that_misleads_is_taken_back(monkeypatch):
     """Steps in a wrong direction cost a sweep each, and nothing else."""
 
     def astray(self, theta, landing):
-        return landing + torch.linspace(-3, 3, len(landing), dtype=torch.float64)
+        return landing + np.linspace(-3, 3, len(landing))
 
     conditionals = reference.draw(40, 50, 1.0, seed=3)
     honest = construct("ag", conditionals)
