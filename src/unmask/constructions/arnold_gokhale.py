@@ -159,9 +159,9 @@ def extrapolated_sweeps(conditionals: PairConditionals, log_x: Tensor, log_y: Te
     until its rounding keeps the gradient from falling, and in float64 from then on.
     """
     do_sweep = _sweeper(conditionals)
-    counts = torch.cat(counts_of(conditionals))
+    counts = torch.cat(counts_of(conditionals)).cpu()
     floor = ROUNDING * math.sqrt(float(counts.sum()))
-    memory = Anderson(counts)
+    memory = Anderson(counts.numpy())
     a, theta = len(log_x), torch.cat([log_x, log_y])
     landing, gradients, precise = theta, [math.inf], False
     for sweeps in itertools.count(1):
@@ -174,7 +174,8 @@ def extrapolated_sweeps(conditionals: PairConditionals, log_x: Tensor, log_y: Te
         precise = precise or (len(gradients) == 4 and floor > gradients[-1] > gradients[0] / 2)
         landing = torch.cat([swept.log_x, swept.log_y])
         yield Reached(*swept, float((landing - theta).abs().max()), sweeps)
-        theta = memory.next(theta, landing)
+        pointed_to = memory.next(theta.cpu().numpy(), landing.cpu().numpy())
+        theta = torch.from_numpy(pointed_to).to(landing.device)
 
 
 def _sweeper(conditionals: PairConditionals) -> Callable[[Tensor, Tensor, bool], Sweep]:
