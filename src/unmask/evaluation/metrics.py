@@ -1,12 +1,27 @@
-"""How faithful a joint is to the conditionals that it was made from, and how compatible those are.
+"""What a joint is worth on one pair of blanks, from a bounded number of passes over the two tables.
 
-- A-KL: the mean of KL(p || q) over all contexts, p(.|b) for every b and p(.|a) for every a;
-- compatibility (Arnold & Press 1989): conditionals come from one joint exactly if C = p(a|b) / p(b|a) is
+With true tokens a°, b° and a context being one token of one blank (all rows and all columns of the tables):
+
+- U: -1/2 [log q(a°|b°) + log q(b°|a°)]; U-PPL is exp of its mean over examples. For `product`, whose
+  conditionals ignore the other blank, it is taken from the model's own unary conditionals;
+- P: -1/2 log q(a°, b°); P-PPL likewise;
+- A-KL: the mean of KL(p || q) over all contexts; G-KL: over the two true ones, p(.|b°) and p(.|a°);
+- reverse KL, the mean of KL(q || p), and JSD, that of the Jensen-Shannon divergence, over all contexts;
+- rank of the true pair: one more than the pairs that are likelier under q;
+- incompatibility (Arnold & Press 1989): conditionals come from one joint exactly if C = p(a|b) / p(b|a) is
   a product of a function of a and a function of b; the mean squared distance of log C from such a sum is
   0 then, and grows with the disagreement.
+
+U-PPL, P-PPL, A-KL and G-KL are those of Torroba Hennigen & Kim (2023). Each construction is read twice, block
+by block of rows: once for its marginals, once for all the rest. No table of all pairs is held beside the two
+of the conditionals. A row or a column may stand for several tokens (`a_counts`, `b_counts`): every sum
+over tokens counts it so often.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,37 +30,163 @@ from unmask.conditionals import EVERYTHING, PairConditionals, row_blocks
 from unmask.pair import PairJoint
 
 
+class Counts(NamedTuple):
+    """How many tokens each row [a] and each column [b] stands for, in float64."""
+
+    a: Tensor
+    b: Tensor
+
+    @property
+    def contexts(self) -> float:
+        """How many contexts there are in all."""
+        return float(self.a.sum() + self.b.sum())
+
+
+def counts_of(conditionals: PairConditionals) -> Counts:
+    """Return how many tokens each row and column of the tables stands for: 1, unless told otherwise."""
+    rows, columns = conditionals.a_table.shape
+    found = []
+    for name, size in (("a_counts", rows), ("b_counts", columns)):
+        given: Tensor | None = getattr(conditionals, name, None)
+        ones = torch.ones(size, dtype=torch.float64, device=conditionals.device)
+        found.append(ones if given is None else given.to(ones))
+    return Counts(*found)
+
+
+@dataclass(frozen=True)
+class PairMetrics:
+    """What one construction is worth on one example; logarithms are natural, divergences in nats."""
+
+    log_prob: float
+    """log q(a°, b°)"""
+    log_a_given_b: float
+    """log q(a°|b°); for `product` the model's own log p(a°|b°)"""
+    log_b_given_a: float
+    a_kl: float
+    g_kl: float
+    reverse_kl: float
+    jsd: float
+    rank: int
+
+    @property
+    def pair_loss(self) -> float:
+        """P: the loss of a token under the joint."""
+        return -self.log_prob / 2
+
+    @property
+    def unary_loss(self) -> float:
+        """U: the loss of a token when the other is known."""
+        return -(self.log_a_given_b + self.log_b_given_a) / 2
+
+
+class Marginals(NamedTuple):
+    """log q(a) [a] and log q(b) [b], of a single token each."""
+
+    a: Tensor
+    b: Tensor
+
+
+def marginals_of(joint: PairJoint) -> Marginals:
+    """Return the log marginals of a joint: the first of the two passes."""
+    counts = counts_of(joint.conditionals)
+    log_a, log_b = counts.a.log(), counts.b.log()
+    a, b = torch.empty_like(log_a), torch.full_like(log_b, -torch.inf)
+    for rows in row_blocks(len(log_a), len(log_b)):
+        log_q = joint.log_block(rows, EVERYTHING).double()
+        a[rows] = (log_q + log_b).logsumexp(1)
+        b = torch.logaddexp(b, (log_q + log_a[rows, None]).logsumexp(0))
+    return Marginals(a, b)
+
+
+def measure(joint: PairJoint, truth: tuple[int, int], marginals: Marginals | None = None) -> PairMetrics:
+    """Return all metrics of a joint; `truth` are the row and the column of the true tokens."""
+    conditionals, counts = joint.conditionals, counts_of(joint.conditionals)
+    q_a, q_b = marginals or marginals_of(joint)
+    row, column = (torch.tensor([i], device=conditionals.device) for i in truth)
+    log_prob = float(joint.log_block(row, column).double())
+    forward = backward = shared = above = 0.0
+    true_contexts = 0.0
+    for rows in row_blocks(len(counts.a), len(counts.b)):
+        log_q = joint.log_block(rows, EVERYTHING).double()
+        weight = counts.a[rows]
+        above += float(weight @ ((log_q > log_prob).double() @ counts.b))
+        here = row.item() - rows.start if rows.start <= row.item() < rows.stop else None
+        for log_p, log_given, context in (
+            (conditionals.a_given_b(rows).double(), log_q - q_b, "b"),
+            (conditionals.b_given_a(rows).double(), log_q - q_a[rows, None], "a"),
+        ):
+            p, q, apart = log_p.exp(), log_given.exp(), log_p - log_given
+            towards = p * apart
+            forward += float(weight @ (towards @ counts.b))
+            backward -= float(weight @ ((q * apart) @ counts.b))
+            shared += float(weight @ (_jensen_shannon(p, q, apart) @ counts.b))
+            if context == "b":
+                true_contexts += float(weight @ towards[:, column.item()])
+            elif here is not None:
+                true_contexts += float(towards[here] @ counts.b)
+    given = _true_conditionals(joint, row, column, log_prob, (q_a, q_b))
+    return PairMetrics(
+        log_prob,
+        *given,
+        a_kl=forward / counts.contexts,
+        g_kl=true_contexts / 2,
+        reverse_kl=backward / counts.contexts,
+        jsd=shared / counts.contexts,
+        rank=1 + round(above),
+    )
+
+
+def _jensen_shannon(p: Tensor, q: Tensor, apart: Tensor) -> Tensor:
+    """Return each cell's share of JSD(p, q), from p, q and log p - log q.
+
+    With m = (p + q) / 2: log p - log m = log 2 - log(1 + q/p), which nothing underflows in.
+    """
+    softplus = torch.nn.functional.softplus
+    log_2 = 0.6931471805599453
+    return 0.5 * (p * (log_2 - softplus(-apart)) + q * (log_2 - softplus(apart)))
+
+
+def _true_conditionals(
+    joint: PairJoint, row: Tensor, column: Tensor, log_prob: float, marginals: tuple[Tensor, Tensor]
+) -> tuple[float, float]:
+    """Return log q(a°|b°) and log q(b°|a°); those of the model itself for `product`."""
+    if joint.method == "product":
+        conditionals = joint.conditionals
+        return float(conditionals.a_given_b(row, column)), float(conditionals.b_given_a(row, column))
+    return log_prob - float(marginals[1][column]), log_prob - float(marginals[0][row])
+
+
 def average_kl(joint: PairJoint) -> float:
     """Return A-KL, in nats: how far the joint's conditionals are from the model's, over all contexts."""
-    conditionals = joint.conditionals
-    log_a, log_b = (joint.marginal(blank).log_probs for blank in (0, 1))
+    conditionals, counts = joint.conditionals, counts_of(joint.conditionals)
+    q_a, q_b = marginals_of(joint)
     total = 0.0
-    for rows in joint.row_blocks():
+    for rows in row_blocks(len(counts.a), len(counts.b)):
         log_q = joint.log_block(rows, EVERYTHING).double()
-        total += _divergence(conditionals.a_given_b(rows).double(), log_q - log_b)
-        total += _divergence(conditionals.b_given_a(rows).double(), log_q - log_a[rows, None])
-    return total / sum(conditionals.shape)
+        for log_p, log_given in (
+            (conditionals.a_given_b(rows).double(), log_q - q_b),
+            (conditionals.b_given_a(rows).double(), log_q - q_a[rows, None]),
+        ):
+            total += float(counts.a[rows] @ ((log_p.exp() * (log_p - log_given)) @ counts.b))
+    return total / counts.contexts
 
 
 def incompatibility(conditionals: PairConditionals) -> float:
     """Return the mean squared interaction of log p(a|b) - log p(b|a): 0 for conditionals of one joint."""
-    rows_done = []
-    columns = torch.zeros(conditionals.shape[1], dtype=torch.float64, device=conditionals.device)
-    for rows in row_blocks(*conditionals.shape):
+    counts = counts_of(conditionals)
+    share_a, share_b = counts.a / counts.a.sum(), counts.b / counts.b.sum()
+    row_means, column_means = torch.empty_like(share_a), torch.zeros_like(share_b)
+    for rows in row_blocks(len(share_a), len(share_b)):
         log_c = _log_c(conditionals, rows)
-        rows_done.append(log_c.mean(1))
-        columns += log_c.sum(0)
-    row_means, column_means = torch.cat(rows_done), columns / conditionals.shape[0]
+        row_means[rows] = log_c @ share_b
+        column_means += share_a[rows] @ log_c
+    level = float(share_a @ row_means)
     total = 0.0
-    for rows in row_blocks(*conditionals.shape):
-        interaction = _log_c(conditionals, rows) - row_means[rows, None] - column_means + row_means.mean()
-        total += float(interaction.square().sum())
-    return total / (conditionals.shape[0] * conditionals.shape[1])
+    for rows in row_blocks(len(share_a), len(share_b)):
+        interaction = _log_c(conditionals, rows) - row_means[rows, None] - column_means + level
+        total += float(share_a[rows] @ (interaction.square() @ share_b))
+    return total
 
 
 def _log_c(conditionals: PairConditionals, rows: slice) -> Tensor:
     return conditionals.a_given_b(rows).double() - conditionals.b_given_a(rows).double()
-
-
-def _divergence(log_p: Tensor, log_q: Tensor) -> float:
-    return float((log_p.exp() * (log_p - log_q)).sum())
