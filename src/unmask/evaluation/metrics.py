@@ -110,7 +110,7 @@ def measure(joint: PairJoint, truth: tuple[int, int], marginals: Marginals | Non
         log_q = joint.log_block(rows, EVERYTHING).double()
         weight = counts.a[rows]
         above += float(weight @ ((log_q > log_prob).double() @ counts.b))
-        here = row.item() - rows.start if rows.start <= row.item() < rows.stop else None
+        here = truth[0] - rows.start if rows.start <= truth[0] < rows.stop else None
         for log_p, log_given, context in (
             (conditionals.a_given_b(rows).double(), log_q - q_b, "b"),
             (conditionals.b_given_a(rows).double(), log_q - q_a[rows, None], "a"),
@@ -121,7 +121,7 @@ def measure(joint: PairJoint, truth: tuple[int, int], marginals: Marginals | Non
             backward -= float(weight @ ((q * apart) @ counts.b))
             shared += float(weight @ (_jensen_shannon(p, q, apart) @ counts.b))
             if context == "b":
-                true_contexts += float(weight @ towards[:, column.item()])
+                true_contexts += float(weight @ towards[:, truth[1]])
             elif here is not None:
                 true_contexts += float(towards[here] @ counts.b)
     given = _true_conditionals(joint, row, column, log_prob, (q_a, q_b))
