@@ -12,6 +12,7 @@ from tiny import sentence
 from unmask import CONSTRUCTIONS, api, construct
 from unmask.cloze import parse_braces
 from unmask.conditionals import PairConditionals
+from unmask.evaluation import metrics
 from unmask.evaluation.metrics import average_kl, counts_of, incompatibility, marginals_of, measure
 
 
@@ -52,7 +53,7 @@ def test_all_metrics_equal_brute_force(name, spread, monkeypatch):
     expected = brute_force(whole(joint), p, r, (4, 7))
     if name == "product":  # U-PPL is the model's own
         expected |= {"log_a_given_b": np.log(p[4, 7]), "log_b_given_a": np.log(r[4, 7])}
-    monkeypatch.setattr("unmask.conditionals.BLOCK_CELLS", 40)  # many blocks
+    monkeypatch.setattr("unmask.evaluation.metrics.CACHED_CELLS", 40)  # many blocks
     found = measure(joint, (4, 7))
     assert dataclasses.asdict(found) == pytest.approx(expected, abs=1e-9)
     assert found.pair_loss == pytest.approx(-expected["log_prob"] / 2)
@@ -110,6 +111,29 @@ def test_a_joint_of_compatible_conditionals_is_no_distance_away():
     assert [found.a_kl, found.g_kl, found.reverse_kl, found.jsd] == pytest.approx([0] * 4, abs=1e-9)
 
 
+@pytest.mark.parametrize("name", list(CONSTRUCTIONS))
+def test_single_precision_is_good_to_five_digits(name):
+    """Tables large enough for the fast solvers, whose sums run in single precision."""
+    conditionals = reference.draw(400, 350, 2.0, seed=5, dtype=torch.float32)
+    joint = construct(name, conditionals)
+    p, r, _, _ = reference.dense(conditionals)
+    expected = brute_force(whole(joint), p, r, (11, 7))
+    if name == "product":
+        expected |= {"log_a_given_b": np.log(p[11, 7]), "log_b_given_a": np.log(r[11, 7])}
+    assert dataclasses.asdict(measure(joint, (11, 7))) == pytest.approx(expected, abs=1e-5, rel=1e-5)
+
+
+@pytest.mark.parametrize("spread", [1.0, 40.0])
+def test_both_ways_to_the_marginals_agree_where_both_can_be_gone(spread):
+    joint = construct("r2l", reference.draw(30, 40, spread, seed=2))
+    found = metrics.marginals_of(joint)
+    assert all(torch.isfinite(m).all() for m in found)
+    for ours, theirs in zip(
+        found, metrics._marginals_in_logs(joint, counts_of(joint.conditionals)), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, atol=1e-9, rtol=0)
+
+
 def test_peaked_tables_leave_every_metric_finite():
     conditionals = reference.draw(60, 50, 40.0, seed=2, dtype=torch.float32)
     for name in CONSTRUCTIONS:
@@ -128,6 +152,7 @@ class Lumped:
         self._a, self._b = torch.tensor(first_a), torch.tensor(first_b)
         of = joint.conditionals
         self.conditionals = SimpleNamespace(
+            dtype=of.dtype,
             a_table=of.a_table[self._a][:, self._b],
             a_given_b=lambda rows, columns=slice(None): of.a_given_b(self._a[rows], self._b[columns]),
             b_given_a=lambda rows, columns=slice(None): of.b_given_a(self._a[rows], self._b[columns]),

@@ -20,6 +20,7 @@ over tokens counts it so often.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,6 +29,13 @@ from torch import Tensor
 
 from unmask.conditionals import EVERYTHING, PairConditionals, row_blocks
 from unmask.pair import PairJoint
+
+LOG_2 = 0.6931471805599453
+FAR = 30.0
+"""Beyond this, log(1 + e^d) is d to the last digit."""
+CACHED_CELLS = 2**17
+SMALLEST_SUM = -60.0
+"""Marginals below e^-60 are taken in log space: float32 probabilities end at e^-87."""
 
 
 class Counts(NamedTuple):
@@ -89,49 +97,87 @@ class Marginals(NamedTuple):
 def marginals_of(joint: PairJoint) -> Marginals:
     """Return the log marginals of a joint: the first of the two passes."""
     counts = counts_of(joint.conditionals)
+    found = _marginals_of_probabilities(joint, counts)
+    # a sum this small has lost digits, or all of them: take it in log space
+    if min(float(found.a.min()), float(found.b.min())) < SMALLEST_SUM:
+        return _marginals_in_logs(joint, counts)
+    return found
+
+
+def _marginals_of_probabilities(joint: PairJoint, counts: Counts) -> Marginals:
+    """Sum probabilities in the tables' own precision: an exponential a cell."""
+    a, b = torch.empty_like(counts.a), torch.zeros_like(counts.b)
+    dtype = joint.conditionals.dtype
+    n_a, n_b = counts.a.to(dtype), counts.b.to(dtype)
+    for rows in _small_blocks(joint):
+        q = joint.log_block(rows, EVERYTHING).to(dtype).exp_()
+        a[rows] = (q @ n_b).double()
+        b += (n_a[rows] @ q).double()
+    return Marginals(a.log(), b.log())
+
+
+def _marginals_in_logs(joint: PairJoint, counts: Counts) -> Marginals:
+    """Do the same in log space and float64: the twin that nothing underflows in."""
     log_a, log_b = counts.a.log(), counts.b.log()
     a, b = torch.empty_like(log_a), torch.full_like(log_b, -torch.inf)
-    for rows in row_blocks(len(log_a), len(log_b)):
+    for rows in _small_blocks(joint):
         log_q = joint.log_block(rows, EVERYTHING).double()
         a[rows] = (log_q + log_b).logsumexp(1)
         b = torch.logaddexp(b, (log_q + log_a[rows, None]).logsumexp(0))
     return Marginals(a, b)
 
 
+def _small_blocks(joint: PairJoint) -> Iterator[slice]:
+    """Go through the rows in blocks that stay in the cache while several operations work on them."""
+    rows, columns = joint.conditionals.a_table.shape
+    step = max(1, CACHED_CELLS // columns)
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+class _Sums:
+    """The divergences of one side's contexts, gathered block by block in the tables' own precision."""
+
+    def __init__(self) -> None:
+        self.forward = self.backward = self.shared = 0.0
+
+    def add(self, log_p: Tensor, log_given: Tensor, n_a: Tensor, n_b: Tensor) -> Tensor:
+        """Take in a block of log p and log q of a context's tokens; returns p log(p/q), [rows, columns]."""
+        p, q, apart = log_p.exp(), log_given.exp(), log_p - log_given
+        forward = p * apart
+        self.forward += float(n_a @ (forward @ n_b))
+        self.backward -= float(n_a @ ((q * apart) @ n_b))
+        self.shared += float(n_a @ (_jensen_shannon(p, q, apart) @ n_b))
+        return forward
+
+
 def measure(joint: PairJoint, truth: tuple[int, int], marginals: Marginals | None = None) -> PairMetrics:
     """Return all metrics of a joint; `truth` are the row and the column of the true tokens."""
     conditionals, counts = joint.conditionals, counts_of(joint.conditionals)
-    q_a, q_b = marginals or marginals_of(joint)
+    dtype = conditionals.dtype
+    marginals = marginals or marginals_of(joint)
+    q_a, q_b = (m.to(dtype) for m in marginals)
+    n_a, n_b = counts.a.to(dtype), counts.b.to(dtype)
     row, column = (torch.tensor([i], device=conditionals.device) for i in truth)
-    log_prob = float(joint.log_block(row, column).double())
-    forward = backward = shared = above = 0.0
-    true_contexts = 0.0
-    for rows in row_blocks(len(counts.a), len(counts.b)):
-        log_q = joint.log_block(rows, EVERYTHING).double()
-        weight = counts.a[rows]
-        above += float(weight @ ((log_q > log_prob).double() @ counts.b))
-        here = truth[0] - rows.start if rows.start <= truth[0] < rows.stop else None
-        for log_p, log_given, context in (
-            (conditionals.a_given_b(rows).double(), log_q - q_b, "b"),
-            (conditionals.b_given_a(rows).double(), log_q - q_a[rows, None], "a"),
-        ):
-            p, q, apart = log_p.exp(), log_given.exp(), log_p - log_given
-            towards = p * apart
-            forward += float(weight @ (towards @ counts.b))
-            backward -= float(weight @ ((q * apart) @ counts.b))
-            shared += float(weight @ (_jensen_shannon(p, q, apart) @ counts.b))
-            if context == "b":
-                true_contexts += float(weight @ towards[:, truth[1]])
-            elif here is not None:
-                true_contexts += float(towards[here] @ counts.b)
-    given = _true_conditionals(joint, row, column, log_prob, (q_a, q_b))
+    true_cell = joint.log_block(row, column)
+    sums = _Sums()
+    above = true_contexts = 0.0
+    for rows in _small_blocks(joint):
+        log_q = joint.log_block(rows, EVERYTHING)
+        above += float(counts.a[rows] @ ((log_q > true_cell).to(dtype) @ n_b).double())
+        log_q = log_q.to(dtype)
+        weight = n_a[rows]
+        by_column = sums.add(conditionals.a_given_b(rows).to(dtype), log_q - q_b, weight, n_b)
+        by_row = sums.add(conditionals.b_given_a(rows).to(dtype), log_q - q_a[rows, None], weight, n_b)
+        true_contexts += float(weight @ by_column[:, truth[1]])
+        if rows.start <= truth[0] < rows.stop:
+            true_contexts += float(by_row[truth[0] - rows.start] @ n_b)
     return PairMetrics(
-        log_prob,
-        *given,
-        a_kl=forward / counts.contexts,
+        float(true_cell.double()),
+        *_true_conditionals(joint, row, column, float(true_cell.double()), marginals),
+        a_kl=sums.forward / counts.contexts,
         g_kl=true_contexts / 2,
-        reverse_kl=backward / counts.contexts,
-        jsd=shared / counts.contexts,
+        reverse_kl=sums.backward / counts.contexts,
+        jsd=sums.shared / counts.contexts,
         rank=1 + round(above),
     )
 
@@ -139,15 +185,15 @@ def measure(joint: PairJoint, truth: tuple[int, int], marginals: Marginals | Non
 def _jensen_shannon(p: Tensor, q: Tensor, apart: Tensor) -> Tensor:
     """Return each cell's share of JSD(p, q), from p, q and log p - log q.
 
-    With m = (p + q) / 2: log p - log m = log 2 - log(1 + q/p), which nothing underflows in.
+    With d = log p - log q and m = (p + q) / 2: log p - log m = log 2 - log(1 + e^-d), and log q - log m is
+    less by d; far out, where e^-d overflows, the logarithm is -d itself.
     """
-    softplus = torch.nn.functional.softplus
-    log_2 = 0.6931471805599453
-    return 0.5 * (p * (log_2 - softplus(-apart)) + q * (log_2 - softplus(apart)))
+    upper = LOG_2 - torch.where(apart < -FAR, -apart, torch.log1p(torch.exp(-apart)))
+    return 0.5 * (p * upper + q * (upper - apart))
 
 
 def _true_conditionals(
-    joint: PairJoint, row: Tensor, column: Tensor, log_prob: float, marginals: tuple[Tensor, Tensor]
+    joint: PairJoint, row: Tensor, column: Tensor, log_prob: float, marginals: Marginals
 ) -> tuple[float, float]:
     """Return log q(a°|b°) and log q(b°|a°); those of the model itself for `product`."""
     if joint.method == "product":
@@ -158,17 +204,7 @@ def _true_conditionals(
 
 def average_kl(joint: PairJoint) -> float:
     """Return A-KL, in nats: how far the joint's conditionals are from the model's, over all contexts."""
-    conditionals, counts = joint.conditionals, counts_of(joint.conditionals)
-    q_a, q_b = marginals_of(joint)
-    total = 0.0
-    for rows in row_blocks(len(counts.a), len(counts.b)):
-        log_q = joint.log_block(rows, EVERYTHING).double()
-        for log_p, log_given in (
-            (conditionals.a_given_b(rows).double(), log_q - q_b),
-            (conditionals.b_given_a(rows).double(), log_q - q_a[rows, None]),
-        ):
-            total += float(counts.a[rows] @ ((log_p.exp() * (log_p - log_given)) @ counts.b))
-    return total / counts.contexts
+    return measure(joint, (0, 0)).a_kl
 
 
 def incompatibility(conditionals: PairConditionals) -> float:

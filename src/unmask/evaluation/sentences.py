@@ -88,7 +88,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Go through the lines of a file, gzipped or not, with their numbers."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n")  # type: ignore[type-var]
+            lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n")
             for number, line in enumerate(lines, 1):
                 yield number, line.rstrip("\r\n")
     except UnicodeDecodeError:
