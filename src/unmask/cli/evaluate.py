@@ -10,6 +10,8 @@ import typer
 from unmask.cli import options as o
 from unmask.cli.terminal import Ticker, print_json, print_table, say, tell
 
+SHOWN = ("method", "P-PPL", "U-PPL", "A-KL", "G-KL", "JSD", "recall@1", "@10", "median rank")
+
 
 def evaluate(
     data: Annotated[
@@ -94,7 +96,9 @@ def show(summary: dict[str, Any], out: Path) -> None:
 
     tell(facts(summary))
     heads, rows = method_table(summary)
-    kept = [0, 1, 2, 3, 4, 7, 10]
+    kept = [heads.index(name) for name in SHOWN]
+    for row in rows:
+        row[3:] = [cell.partition(" [")[0] for cell in row[3:]]  # intervals of perplexities are enough here
     print_table(
         f"{summary['data']}, {summary['pairs']} pairs, {summary['examples']} examples",
         [heads[i] for i in kept],

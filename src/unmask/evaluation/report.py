@@ -30,7 +30,8 @@ CSS = """body{font:15px/1.5 system-ui,sans-serif;color:#202124;max-width:62rem;m
 body{padding:0 1rem}
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2.2rem}
 table{border-collapse:collapse;font-size:.82rem;margin:.6rem 0;display:block;overflow-x:auto}
-th,td{padding:.22rem .6rem;text-align:right;border-bottom:1px solid #e8eaed;white-space:nowrap}
+th,td{padding:.22rem .55rem;vertical-align:top;line-height:1.25}
+th,td{text-align:right;border-bottom:1px solid #e8eaed;white-space:nowrap}
 th:first-child,td:first-child{text-align:left}
 small,.note{color:#5f6368}svg{max-width:100%;height:auto}.example{margin:1.4rem 0}
 mark{background:#fce8e6;padding:0 .15em}"""
@@ -205,8 +206,14 @@ def section(title: str, table: Table) -> str:
     """Return a heading and a table as HTML."""
     heads, rows = table
     cells = "".join(f"<th>{html.escape(head)}</th>" for head in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{html.escape(c)}</td>' for c in row)}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(f'<td>{_cell(text)}</td>' for text in row)}</tr>" for row in rows)
     return f"<h2>{html.escape(title)}</h2><table><tr>{cells}</tr>{body}</table>"
+
+
+def _cell(text: str) -> str:
+    """Set the interval below its number: tables of many columns fit the page then."""
+    value, bracket, interval = html.escape(text).partition(" [")
+    return f"{value}<br><small>[{interval}</small>" if bracket else value
 
 
 def _markdown_table(table: Table) -> str:
