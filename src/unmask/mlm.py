@@ -126,13 +126,22 @@ class MaskedLM:
 
     def decoder(self, token_ids: Tensor) -> Callable[[Tensor], Tensor]:
         """Return the output layer cut to some tokens: states [texts, features] -> logits [texts, tokens]."""
-        columns = token_ids.to(self.device)
-        if self._separable and isinstance(self.output_layer, torch.nn.Linear):
-            weight, bias = self.output_layer.weight[columns], self._offset[columns]
-            if self.output_layer.bias is not None:
-                bias = bias + self.output_layer.bias[columns]
+        found = self.output_weights(token_ids)
+        if found is not None:
+            weight, bias = found
             return lambda states: torch.nn.functional.linear(states, weight, bias)
+        columns = token_ids.to(self.device)
         return lambda states: self.decode(states)[..., columns]
+
+    def output_weights(self, token_ids: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return the output layer's weights [tokens, features] and offset [tokens], if it is a linear one."""
+        columns = token_ids.to(self.device)
+        if not (self._separable and isinstance(self.output_layer, torch.nn.Linear)):
+            return None
+        offset = self._offset[columns]
+        if self.output_layer.bias is not None:
+            offset = offset + self.output_layer.bias[columns]
+        return self.output_layer.weight[columns], offset
 
     @torch.inference_mode()
     def decode(self, states: Tensor) -> Tensor:

@@ -151,11 +151,9 @@ def basis(answer: dict[str, Any]) -> str:
     """Say in one line what an answer rests on."""
     how = f"{answer['passes']:,} forward pass{'es' if answer['passes'] > 1 else ''}"
     if answer["conditionals"] == "cross":
-        errors = answer["completion_error"]
-        worst = max((e for e in errors.values() if e is not None), default=None)
         how = f"{answer['candidates']} candidates a side, {answer['completion']} completion, {how}"
-        if worst is not None:
-            how += f", left-out error {worst:.3f} nats"
+        if answer["estimated_error"] is not None and answer.get("method", "ag").startswith("ag"):
+            how += f", log-probabilities good to about {answer['estimated_error']:.2g}"
     tokens = " and ".join(f"{size:,}" for size in dict.fromkeys(answer["support_sizes"]))
     outside = max(answer["mass_outside_support"])
     cut = f" (the likeliest; {100 * outside:.2g} % of the mass lies outside)" if outside else ""
