@@ -153,7 +153,7 @@ class Lumped:
         of = joint.conditionals
         self.conditionals = SimpleNamespace(
             dtype=of.dtype,
-            a_table=of.a_table[self._a][:, self._b],
+            shape=(len(a_counts), len(b_counts)),
             a_given_b=lambda rows, columns=slice(None): of.a_given_b(self._a[rows], self._b[columns]),
             b_given_a=lambda rows, columns=slice(None): of.b_given_a(self._a[rows], self._b[columns]),
             a_counts=torch.tensor(a_counts),

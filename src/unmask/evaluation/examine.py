@@ -11,7 +11,6 @@ from dataclasses import asdict
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from unmask import api
 from unmask.conditionals import PairConditionals
@@ -89,9 +88,8 @@ def make_examiner(
 
 def _rows_of(table: PairConditionals, truth: tuple[int, int]) -> tuple[int, int]:
     """Return the row and the column of two tokens."""
-    places = (table.a_support.index(truth[0]), table.b_support.index(truth[1]))
-    cells = getattr(table, "cells", None)
-    return places if cells is None else (int(cells[0].of[places[0]]), int(cells[1].of[places[1]]))
+    a, b = table.a_support.index(truth[0]), table.b_support.index(truth[1])
+    return int(table.cells[0].of[a]), int(table.cells[1].of[b])
 
 
 def _small_table(
@@ -101,7 +99,7 @@ def _small_table(
     some = next(iter(joints.values()))
     shown = []
     for blank, truth in enumerate(example.truth):
-        mean = torch.stack([_by_token(some, blank, m[blank]).exp() for m in marginals]).mean(0)
+        mean = torch.stack([some.cells[blank].spread(m[blank]).exp() for m in marginals]).mean(0)
         best = some.supports[blank].ids[mean.topk(min(SHOWN, len(mean))).indices.cpu()].tolist()
         shown.append([*best, truth] if truth not in best else best)
     a, b = torch.meshgrid(torch.tensor(shown[0]), torch.tensor(shown[1]), indexing="ij")
@@ -115,10 +113,3 @@ def _small_table(
             for label, joint in joints.items()
         },
     }
-
-
-def _by_token(joint: PairJoint, blank: int, log_marginal: Tensor) -> Tensor:
-    """Return what each token of the support has of a marginal over rows or columns."""
-    cells = getattr(joint, "cells", None)
-    spread: Tensor = log_marginal if cells is None else cells[blank].spread(log_marginal)
-    return spread

@@ -1,4 +1,4 @@
-"""The figures of a report, as SVG text that goes into the page: it opens with no network.
+"""The figures of a report, as SVG or HTML text that goes into the page: it opens with no network.
 
 - a bar a method with its interval, P-PPL and U-PPL side by side, on a logarithmic scale;
 - P-PPL and U-PPL by the distance of the blanks, a line a method;
@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import math
 from importlib.util import find_spec
@@ -108,37 +109,34 @@ def by_distance(summary: dict[str, Any]) -> str | None:
 
 
 def joint_tables(record: dict[str, Any], methods: tuple[str, str]) -> str:
-    """Draw the table of one example's likely tokens under two constructions, the true pair framed."""
-    table, truth = record["table"], record["tokens"]
-    rows, columns = table["a"], table["b"]
-    shown = [[[math.exp(x) for x in row] for row in table["log_probs"][m]] for m in methods]
-    most = max(x for block in shown for row in block for x in row)
-    with _style() as pyplot:
-        figure, axes = pyplot.subplots(1, 2, figsize=(9, 0.34 * len(rows) + 1.1), sharey=True)
-        for axis, method, block in zip(axes, methods, shown, strict=True):
-            axis.imshow(block, cmap="Blues", vmin=0, vmax=most, aspect="auto")
-            for i, row in enumerate(block):
-                for j, p in enumerate(row):
-                    axis.text(
-                        j,
-                        i,
-                        _percent(p),
-                        ha="center",
-                        va="center",
-                        fontsize=8.5,
-                        color="white" if p > 0.6 * most else INK,
-                    )
-            axis.set_xticks(range(len(columns)), columns)
-            axis.set_yticks(range(len(rows)), rows)
-            axis.xaxis.tick_top()
-            axis.tick_params(length=0)
-            axis.set_xlabel(method, fontsize=10)
-            for side in axis.spines.values():
-                side.set_visible(False)
-            if truth[0] in rows and truth[1] in columns:
-                at = (columns.index(truth[1]) - 0.5, rows.index(truth[0]) - 0.5)
-                axis.add_patch(pyplot.Rectangle(at, 1, 1, fill=False, edgecolor="#d93025", linewidth=1.8))
-        return _svg(figure)
+    """Return the table of one example's likely tokens under two constructions, the true pair framed.
+
+    As HTML, shaded by probability: it is text that can be searched and copied.
+    """
+    shown = record["table"]
+    blocks = [[[math.exp(x) for x in row] for row in shown["log_probs"][m]] for m in methods]
+    most = max(x for block in blocks for row in block for x in row)
+    tables = []
+    for method, block in zip(methods, blocks, strict=True):
+        heads = "".join(f"<th>{html.escape(token)}</th>" for token in shown["b"])
+        rows = []
+        for a, row in zip(shown["a"], block, strict=True):
+            cells = "".join(
+                _shaded(p, most, [a, b] == record["tokens"]) for b, p in zip(shown["b"], row, strict=True)
+            )
+            rows.append(f"<tr><th>{html.escape(a)}</th>{cells}</tr>")
+        head = f"<tr><td></td>{heads}</tr>"
+        tables.append(
+            f'<table class="joint"><caption>{html.escape(method)}</caption>{head}{"".join(rows)}</table>'
+        )
+    return f'<div class="joints">{"".join(tables)}</div>'
+
+
+def _shaded(p: float, most: float, true: bool) -> str:
+    depth = (p / most) ** 0.5
+    colour = f"rgba(26,115,232,{0.85 * depth:.2f})"
+    text = "#fff" if depth > 0.75 else INK
+    return f'<td{" class=true" if true else ""} style="background:{colour};color:{text}">{_percent(p)}</td>'
 
 
 MARKERS = "osD^vP*XhpdH"
@@ -165,7 +163,7 @@ def _colour(method: str, order: list[str]) -> Any:
 
 
 def _percent(p: float) -> str:
-    return f"{100 * p:.1f}%" if p >= 0.0005 else "·"
+    return f"{100 * p:.1f}%" if p >= 0.0005 else f"{100 * p:.0e}%".replace("e-0", "e-")
 
 
 def _plain_ticks(axis: Any, low: float, high: float) -> None:

@@ -52,10 +52,9 @@ class Counts(NamedTuple):
 
 def counts_of(conditionals: PairConditionals) -> Counts:
     """Return how many tokens each row and column of the tables stands for: 1, unless told otherwise."""
-    rows, columns = conditionals.a_table.shape
+    rows, columns = conditionals.shape
     found = []
-    for name, size in (("a_counts", rows), ("b_counts", columns)):
-        given: Tensor | None = getattr(conditionals, name, None)
+    for given, size in ((conditionals.a_counts, rows), (conditionals.b_counts, columns)):
         ones = torch.ones(size, dtype=torch.float64, device=conditionals.device)
         found.append(ones if given is None else given.to(ones))
     return Counts(*found)
@@ -129,7 +128,7 @@ def _marginals_in_logs(joint: PairJoint, counts: Counts) -> Marginals:
 
 def _small_blocks(joint: PairJoint) -> Iterator[slice]:
     """Go through the rows in blocks that stay in the cache while several operations work on them."""
-    rows, columns = joint.conditionals.a_table.shape
+    rows, columns = joint.conditionals.shape
     step = max(1, CACHED_CELLS // columns)
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 

@@ -34,6 +34,10 @@ th,td{padding:.22rem .55rem;vertical-align:top;line-height:1.25}
 th,td{text-align:right;border-bottom:1px solid #e8eaed;white-space:nowrap}
 th:first-child,td:first-child{text-align:left}
 small,.note{color:#5f6368}svg{max-width:100%;height:auto}.example{margin:1.4rem 0}
+.joints{display:flex;flex-wrap:wrap;gap:1.6rem}.joint{display:table;margin:0}
+.joint td,.joint th{padding:.3rem .5rem}
+.joint td{text-align:center;border:0}.joint .true{outline:2px solid #d93025;outline-offset:-2px}
+.joint th{text-align:center;border:0}.joint caption{caption-side:bottom;color:#5f6368;padding-top:.2rem}
 mark{background:#fce8e6;padding:0 .15em}"""
 
 Table = tuple[list[str], list[list[str]]]
