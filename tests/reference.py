@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from unmask import PairConditionals
+from unmask.cells import Cells
 
 
 def draw(rows, columns, spread, seed, dtype=torch.float64):
@@ -19,6 +20,34 @@ def draw(rows, columns, spread, seed, dtype=torch.float64):
     return PairConditionals.from_logits(
         normal(rows, columns), normal(rows, columns), normal(rows), normal(columns)
     )
+
+
+def repeat(conditionals, rows, columns):
+    """Return conditionals in which row i is there rows[i] times, column j columns[j] times, and their lumps.
+
+    The lumped conditionals hold what the repeated ones say of each token, once, and how many there are.
+    """
+    a_at, b_at = (torch.arange(len(n)).repeat_interleave(torch.tensor(n)) for n in (rows, columns))
+    repeated = PairConditionals.from_logits(
+        conditionals.a_table[a_at][:, b_at],
+        conditionals.b_table[a_at][:, b_at],
+        conditionals.a_alone[a_at],
+        conditionals.b_alone[b_at],
+    )
+    first_a, first_b = (torch.tensor([0, *n]).cumsum(0)[:-1] for n in (rows, columns))
+    lumped = PairConditionals(
+        repeated.a_table[first_a][:, first_b].contiguous(),
+        repeated.b_table[first_a][:, first_b].contiguous(),
+        repeated.a_alone[first_a],
+        repeated.b_alone[first_b],
+        repeated.a_log_z[first_b],
+        repeated.b_log_z[first_a],
+        repeated.a_support,
+        repeated.b_support,
+        a_cells=Cells(a_at, torch.tensor(rows).double(), torch.zeros(len(a_at)).double()),
+        b_cells=Cells(b_at, torch.tensor(columns).double(), torch.zeros(len(b_at)).double()),
+    )
+    return repeated, lumped, (a_at, b_at)
 
 
 def of_joint(joint):

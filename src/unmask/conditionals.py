@@ -259,8 +259,8 @@ def exact_conditionals(
     fits = tables_fit(mlm, len(supports[0]), len(supports[1]))
     alone = both_blank(mlm, cloze, supports)
     # the columns of p(a|b) come from fillings of B seen at A; the rows of p(b|a) from fillings of A seen at B
-    a_states = mlm.states(mlm.fillings(cloze, 1, supports[1].ids), cloze.blanks[0], progress)
-    b_states = mlm.states(mlm.fillings(cloze, 0, supports[0].ids), cloze.blanks[1], progress)
+    a_states = mlm.filled_states(cloze, 1, supports[1].ids, cloze.blanks[0], progress)
+    b_states = mlm.filled_states(cloze, 0, supports[0].ids, cloze.blanks[1], progress)
     a_table: Tensor | Recomputed
     b_table: Tensor | Recomputed
     if fits:

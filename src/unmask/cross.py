@@ -54,7 +54,7 @@ MEMBERS = 8
 """How many tokens of a group stand for it, beside those of it that were evaluated."""
 FIRST_CANDIDATES = 64
 MOST_CANDIDATES = 512
-TOLERANCE = 0.05
+TOLERANCE = 0.1
 """Nats of `estimated_error` down to which `auto` doubles the candidates."""
 
 
@@ -129,13 +129,15 @@ def cross_conditionals(
     asker = _Asker(mlm, cloze, progress)
     while True:
         sides = _sides(supports, alone, wanted, completion, include, apart, seed)
-        tables = [_complete(mlm, sides[n], sides[1 - n], asker(n, sides[n]), completion) for n in (1, 0)]
-        judgements = [table.judgement for table in tables if table.judgement is not None]
+        a_given_b, b_given_a = (
+            _Direction(mlm, sides[n], sides[1 - n], asker(n, sides[n]), completion) for n in (1, 0)
+        )
+        judgements = [found for found in (a_given_b.judgement, b_given_a.judgement) if found is not None]
         estimate = max((found.shift for found in judgements), default=None)
         if not auto or wanted >= min(MOST_CANDIDATES, most) or (estimate or 0.0) <= tolerance:
             break
         wanted = min(2 * wanted, most)
-    (a_given_b, b_given_a), (a, b) = tables, sides
+    a, b = sides
     evidence: dict[str, Any] = {
         "conditionals": "cross",
         "candidates": wanted,
@@ -143,8 +145,8 @@ def cross_conditionals(
         "seed": seed,
         "passes": asker.passes + 1,
         "completion_error": {
-            name: table.judgement and table.judgement.divergence
-            for name, table in (("a_given_b", a_given_b), ("b_given_a", b_given_a))
+            name: direction.judgement and direction.judgement.divergence
+            for name, direction in (("a_given_b", a_given_b), ("b_given_a", b_given_a))
         },
         "estimated_error": estimate,
         "apart": [int((side.cells.counts == 1).sum()) for side in sides],
@@ -152,13 +154,14 @@ def cross_conditionals(
     }
     if auto:
         evidence["tolerance"] = tolerance
+    (a_table, a_log_z), (b_table, b_log_z) = a_given_b.table(), b_given_a.table()
     made = PairConditionals(
-        a_given_b.table.T.contiguous(),
-        b_given_a.table,
+        a_table.T.contiguous(),
+        b_table,
         a.cells.mean(a.alone),
         b.cells.mean(b.alone),
-        a_given_b.log_z,
-        b_given_a.log_z,
+        a_log_z,
+        b_log_z,
         *supports,
         evidence,
         a_cells=None if a.cells.apart else a.cells,
@@ -213,8 +216,8 @@ class _Asker:
         tokens = side.support.ids[side.evaluated].tolist()
         new = [token for token in tokens if token not in known]
         if new:
-            fillings = self._mlm.fillings(self._cloze, blank, torch.tensor(new))
-            states = self._mlm.states(fillings, self._cloze.blanks[1 - blank], self._progress)
+            asked = self._cloze.blanks[1 - blank]
+            states = self._mlm.filled_states(self._cloze, blank, torch.tensor(new), asked, self._progress)
             known.update(zip(new, states.to(self._mlm.tables_on), strict=True))
         return torch.stack([known[token] for token in tokens])
 
@@ -231,46 +234,55 @@ class Judgement(NamedTuple):
     shift: float
 
 
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """Log-probabilities [filled cells, asked cells], normalisers [filled cells], and how good they are."""
+class _Direction:
+    """What one blank says given the tokens of the other, some of them evaluated.
 
-    table: Tensor
-    log_z: Tensor
-    judgement: Judgement | None
+    Attributes:
+        judgement: how good the completion is; None where nothing is completed, or nothing is known of it.
+    """
 
+    def __init__(
+        self, mlm: MaskedLM, filled: Side, asked: Side, states: Tensor, completion: Completion
+    ) -> None:
+        """`states` are those at the asked blank for the evaluated tokens, [evaluated, features]."""
+        self._mlm, self._filled, self._asked, self._states = mlm, filled, asked, states
+        self._fit: KernelRidge | None = None
+        self.judgement: Judgement | None = None
+        judged = slice(len(filled.likely), None) if len(filled.random) else slice(None)
+        if not filled.open or (completion == "learned" and len(states) == 1):
+            return  # nothing to complete, or nothing to learn from
+        truth, _ = decoded(mlm, states, asked.support)
+        without = asked.alone.to(truth).expand_as(truth[judged])
+        if completion == "learned":
+            self._fit = KernelRidge(self._features(filled.evaluated), states)
+            without, _ = decoded(mlm, self._fit.left_out[judged].to(states.dtype), asked.support)
+        self.judgement = _judge(filled, asked, judged, truth, without)
 
-def _complete(mlm: MaskedLM, filled: Side, asked: Side, states: Tensor, completion: Completion) -> _Table:
-    """Return what one blank says given every token of the other, from the states of the evaluated ones."""
-    needed, cell = _members(filled)
-    where = torch.full((len(filled.support),), -1)
-    where[filled.evaluated] = torch.arange(len(filled.evaluated))
-    known, asked_for = where[needed] >= 0, where[needed][where[needed] >= 0]
-    judged = slice(len(filled.likely), None) if len(filled.random) else slice(None)
-    judgement = None
-    if completion == "plain" or len(states) == 1:
-        rows = asked.cells.mean(asked.alone).float().repeat(len(needed), 1)
-        rows[known], log_z = decoded(mlm, states[asked_for], asked.support, asked.cells)
-        every_z = log_z.mean().repeat(len(needed))
-        every_z[known] = log_z
-        if filled.open and completion == "plain":
-            truth, _ = decoded(mlm, states, asked.support)
-            judgement = _judge(filled, asked, judged, truth, asked.alone.float().expand_as(truth[judged]))
-    else:
-        everyone = torch.empty(len(needed), states.shape[1], dtype=states.dtype, device=states.device)
-        everyone[known] = states[asked_for]
-        if filled.open:
-            features = mlm.input_embeddings[filled.support.ids.to(mlm.device)].to(mlm.tables_on)
-            fit = KernelRidge(features[filled.evaluated], states)
-            everyone[~known] = fit(features[needed[~known]]).to(states.dtype)
-            truth, _ = decoded(mlm, states, asked.support)
-            without, _ = decoded(mlm, fit.left_out[judged].to(states.dtype), asked.support)
-            judgement = _judge(filled, asked, judged, truth, without)
-        rows, every_z = decoded(mlm, everyone, asked.support, asked.cells)
-    if filled.cells.apart:
-        return _Table(rows, every_z, judgement)
-    cells = len(filled.cells)
-    return _Table(_mean_rows(rows, cell, cells), _mean(every_z, cell, cells), judgement)
+    def table(self) -> tuple[Tensor, Tensor]:
+        """Return log-probabilities [filled cells, asked cells], and the normalisers [filled cells]."""
+        mlm, asked, cells = self._mlm, self._asked, self._filled.cells
+        needed, cell = _members(self._filled)
+        where = torch.full((len(self._filled.support),), -1)
+        where[self._filled.evaluated] = torch.arange(len(self._states))
+        known = where[needed] >= 0
+        states = self._states[where[needed[known]]]
+        if self._fit is None:
+            known_rows, known_z = decoded(mlm, states, asked.support, asked.cells)
+            rows = asked.cells.mean(asked.alone).to(known_rows).repeat(len(needed), 1)
+            log_z = known_z.mean().repeat(len(needed))
+            rows[known], log_z[known] = known_rows, known_z
+        else:
+            every = torch.empty(len(needed), states.shape[1], dtype=states.dtype, device=states.device)
+            every[known] = states
+            every[~known] = self._fit(self._features(needed[~known])).to(states.dtype)
+            rows, log_z = decoded(mlm, every, asked.support, asked.cells)
+        if cells.apart:
+            return rows, log_z
+        return _mean_rows(rows, cell, len(cells)), _mean(log_z, cell, len(cells))
+
+    def _features(self, tokens: Tensor) -> Tensor:
+        ids = self._filled.support.ids[tokens]
+        return self._mlm.input_embeddings[ids.to(self._mlm.device)].to(self._mlm.tables_on)
 
 
 def _judge(filled: Side, asked: Side, judged: slice, truth: Tensor, without: Tensor) -> Judgement:
