@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 
 from unmask.conditionals import EVERYTHING, PairConditionals, row_blocks
+from unmask.kernels.counts import counts_of as tokens_of_cells
 from unmask.pair import PairJoint
 
 LOG_2 = 0.6931471805599453
@@ -52,12 +53,7 @@ class Counts(NamedTuple):
 
 def counts_of(conditionals: PairConditionals) -> Counts:
     """Return how many tokens each row and column of the tables stands for: 1, unless told otherwise."""
-    rows, columns = conditionals.shape
-    found = []
-    for given, size in ((conditionals.a_counts, rows), (conditionals.b_counts, columns)):
-        ones = torch.ones(size, dtype=torch.float64, device=conditionals.device)
-        found.append(ones if given is None else given.to(ones))
-    return Counts(*found)
+    return Counts(*tokens_of_cells(conditionals))
 
 
 @dataclass(frozen=True)

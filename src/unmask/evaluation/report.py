@@ -26,7 +26,7 @@ HEADS = {
 }
 EXTREMES = 3
 """How many of the most and of the least improved examples are shown."""
-CSS = """body{font:15px/1.5 system-ui,sans-serif;color:#202124;max-width:62rem;margin:2rem auto}
+CSS = """body{font:15px/1.5 system-ui,sans-serif;color:#202124;max-width:68rem;margin:2rem auto}
 body{padding:0 1rem}
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2.2rem}
 table{border-collapse:collapse;font-size:.82rem;margin:.6rem 0;display:block;overflow-x:auto}

@@ -48,6 +48,11 @@ class Weighted:
         """How many rows and columns there are."""
         return self._of.shape
 
+    @property
+    def device(self) -> torch.device:
+        """Where the tables are."""
+        return self._of.device
+
     def a_given_b(self, rows: Index = EVERYTHING, columns: Index = EVERYTHING) -> Tensor:
         """Return a block of log n_a n_b w_b p(a|b), [rows, columns]."""
         extra = (self.log_w[1] + self.log_n[1])[None, columns] + self.log_n[0][rows, None]
