@@ -43,9 +43,9 @@ def root(
 
 
 def _register() -> None:
-    from unmask.cli import cite, compare, explain, fill, models, sample, score, train
+    from unmask.cli import cite, compare, evaluate, explain, fill, models, report, sample, score, train
 
-    for command in (fill, score, sample, compare, explain, train, models, cite):
+    for command in (fill, score, sample, compare, explain, evaluate, report, train, models, cite):
         command.register(app)
 
 
