@@ -16,14 +16,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from unmask.evaluation.drawing import Pairs, draw_examples
-
 import unmask
 from machine import BUILD, describe, parser, table
 from unmask.api import conditionals
 from unmask.cloze import Cloze
 from unmask.conditionals import PairConditionals
 from unmask.constructions import construct
+from unmask.evaluation.drawing import Pairs, draw_examples
 from unmask.records import Records
 from wide_model import wide_model
 
