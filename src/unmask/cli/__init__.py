@@ -43,9 +43,33 @@ def root(
 
 
 def _register() -> None:
-    from unmask.cli import benchmark, cite, compare, explain, fill, models, sample, score, train
+    from unmask.cli import (
+        benchmark,
+        cite,
+        compare,
+        evaluate,
+        explain,
+        fill,
+        models,
+        report,
+        sample,
+        score,
+        train,
+    )
 
-    for command in (fill, score, sample, compare, explain, benchmark, train, models, cite):
+    for command in (
+        fill,
+        score,
+        sample,
+        compare,
+        explain,
+        evaluate,
+        report,
+        benchmark,
+        train,
+        models,
+        cite,
+    ):
         command.register(app)
 
 

@@ -71,7 +71,10 @@ def blimp(
 @benchmarks.command()
 def blanks(
     data: Annotated[
-        list[str], typer.Option("--data", help="NAME=FILE of sentences, or NAME=FILE.tsv#COLUMN. Repeatable.")
+        list[str],
+        typer.Option(
+            "--data", help="snli=DIR, xsum=FILE, text=FILE or hub:NAME, as in evaluate. Repeatable."
+        ),
     ],
     counts: Annotated[str, typer.Option("--blanks", help="Lengths of the runs of blanks.")] = "2,3,4",
     sentences: Annotated[int, typer.Option("--sentences", help="Sentences a row of the table.")] = 300,
@@ -91,7 +94,6 @@ def blanks(
     """Recall and log-probability of the true filling of neighbouring blanks, for five methods."""
     from unmask.sequence.benchmarks.blanks import METHODS, RECALLS, BlanksSettings, run_blanks
 
-    named = dict(_named(given) for given in data)
     try:
         lengths = tuple(int(n) for n in counts.split(","))
     except ValueError:
@@ -107,7 +109,7 @@ def blanks(
     settings.check()
     bar = Bar()
     mlm = o.open_model(model, device, memory, allow_pickle, bar)
-    answer = run_blanks(mlm, named, settings, out=out, progress=bar)
+    answer = run_blanks(mlm, data, settings, out=out, progress=bar)
     if json:
         print_json(answer)
         return
@@ -166,13 +168,6 @@ def mutants(
         {0, 1, 2, 3},
     )
     say(f"{answer['mutants']} mutants of two mutations or more")
-
-
-def _named(given: str) -> tuple[str, str]:
-    name, sign, where = given.partition("=")
-    if not (name and sign and where):
-        raise Misuse(f"expected data as NAME=FILE, got '{given}'")
-    return name, where
 
 
 def _sequence(given: str) -> str:

@@ -13,7 +13,7 @@ What was chosen and why is among the notes that the user is told.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ from torch import Tensor
 from unmask.cloze import Cloze
 from unmask.constructions import CONSTRUCTIONS
 from unmask.errors import Misuse
-from unmask.joint import Joint
+from unmask.joint import Joint, Token
 from unmask.mlm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.sequence.asking import (
@@ -54,6 +54,7 @@ def joint_of_blanks(
     method: str = "ag",
     candidates: int | str = "auto",
     support: int | str = "auto",
+    include: Sequence[Token] = (),
     scoring: bool = False,
     progress: Progress = silent,
     **options: Any,
@@ -67,6 +68,7 @@ def joint_of_blanks(
         candidates: tokens a blank in the grid, or in the blocks of two of the chain; `auto` takes what is
             affordable.
         support: the tokens that a blank may hold: `auto` or `words`, `all`, or a number of the likeliest.
+        include: tokens that are among the candidates of every blank of a grid; the chain is over every token.
         scoring: a given filling is to be scored: `ag` takes the chain, which is over every token.
         progress: told of long work.
         options: `order`, `block` (1 or 2), `beam` of the chain; `tolerance`, `sweeps` of the grid; others go
@@ -86,7 +88,7 @@ def joint_of_blanks(
         joint: Joint = Independent.of(mlm, cloze, supports)
         why = f"{len(cloze.blanks)} blanks: each by itself"
     elif method == "grid" or (method == "ag" and not scoring and _affordable(len(cloze.blanks), candidates)):
-        joint, why = _grid(mlm, cloze, supports, candidates, progress, options)
+        joint, why = _grid(mlm, cloze, supports, candidates, include, progress, options)
     else:
         joint, why = _chain(mlm, cloze, supports, method, candidates, scoring, progress, options)
     joint.evidence.setdefault("mass_outside_support", tuple(outside))
@@ -107,6 +109,7 @@ def _grid(
     cloze: Cloze,
     supports: tuple[Support, ...],
     candidates: int | str,
+    include: Sequence[Token],
     progress: Progress,
     options: dict[str, Any],
 ) -> tuple[Joint, str]:
@@ -115,8 +118,11 @@ def _grid(
     wanted = candidates if isinstance(candidates, int) else max(2, affordable_candidates(blanks))
     count = min(wanted, max(len(s) for s in supports))
     check_grid(blanks, count)
-    include = tuple((token,) for token in cloze.truth) if cloze.truth else None
-    table = grid_conditionals(mlm, cloze, supports, count, include=include, progress=progress)
+    kept = tuple(
+        (*(int(s.ids[s.index(token)]) for token in include), *((cloze.truth[i],) if cloze.truth else ()))
+        for i, s in enumerate(supports)
+    )
+    table = grid_conditionals(mlm, cloze, supports, count, include=kept, progress=progress)
     lost = max(table.evidence["mass_outside_support"])
     why = (
         f"{blanks} blanks: the grid of {count} candidates a blank, whose {passes_of_grid(blanks, count):,} "

@@ -148,14 +148,14 @@ def tailed_pair(
     first = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
     log_a, log_b = decode_a(first[0]).double().log_softmax(-1), decode_b(first[1]).double().log_softmax(-1)
     a = log_a.topk(min(candidates, len(supports[0]))).indices.sort().values.cpu()
-    fillings = mlm.fillings(cloze, 0, supports[0].ids[a])
-    b_given_a = decode_b(mlm.states(fillings, cloze.blanks[1], progress)).double().log_softmax(-1)
+    b_states = mlm.filled_states(cloze, 0, supports[0].ids[a], cloze.blanks[1], progress)
+    b_given_a = decode_b(b_states).double().log_softmax(-1)
     # the chain's own marginal of b, as far as the candidates of a carry it
     marginal = (log_a[a, None] + b_given_a).logsumexp(0)
     b = marginal.topk(min(candidates, len(supports[1]))).indices.sort().values.cpu()
     log_inside = float((log_a[a, None] + b_given_a[:, b]).flatten().logsumexp(0))
-    fillings = mlm.fillings(cloze, 1, supports[1].ids[b])
-    a_given_b = decode_a(mlm.states(fillings, cloze.blanks[0], progress)).double()[:, a].T
+    a_states = mlm.filled_states(cloze, 1, supports[1].ids[b], cloze.blanks[0], progress)
+    a_given_b = decode_a(a_states).double()[:, a].T
     kept = tuple(
         Support(s.ids[i], s.vocabulary, f"the {len(i)} likeliest")
         for s, i in zip(supports, (a, b), strict=True)

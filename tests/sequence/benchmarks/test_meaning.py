@@ -10,7 +10,7 @@ from scipy import stats
 
 from unmask import Misuse, construct
 from unmask.conditionals import exact_conditionals
-from unmask.sequence.benchmarks.blanks import METHODS, BlanksSettings, draw_clozes, read_data, run_blanks
+from unmask.sequence.benchmarks.blanks import METHODS, BlanksSettings, draw_clozes, run_blanks
 from unmask.sequence.benchmarks.blimp import run_blimp
 from unmask.sequence.benchmarks.intervals import mean, share, spearman
 from unmask.sequence.benchmarks.mutants import read_mutants, run_mutants
@@ -81,9 +81,9 @@ class TestBlanks:
 
     @pytest.fixture
     def data(self, tmp_path):
-        path = tmp_path / "toy.tsv"
-        path.write_text("id\ttext\n" + "".join(f"{n}\t{line}\n" for n, line in enumerate(self.LINES * 2)))
-        return {"toy": f"{path}#text"}
+        path = tmp_path / "toy.txt"
+        path.write_text("\n".join(self.LINES * 2))
+        return [f"text={path}"]
 
     def test_every_method_has_a_row_for_every_number_of_blanks(self, data, mlm_of):
         settings = BlanksSettings(blanks=(2, 3), sentences=2, passes=48, candidates=4)
@@ -121,12 +121,6 @@ class TestBlanks:
         with pytest.raises(Misuse, match="answers about other texts"):
             run_blanks(mlm, data, other, out=out)
 
-    def test_texts_are_read_once_each(self, data, tmp_path):
-        assert read_data("toy", data["toy"]) == list(self.LINES)
-        plain = tmp_path / "plain.txt"
-        plain.write_text("one\n\none\ntwo\n")
-        assert read_data("x", str(plain)) == ["one", "two"]
-
     @pytest.mark.parametrize(
         "bad",
         [
@@ -141,11 +135,10 @@ class TestBlanks:
         with pytest.raises(Misuse):
             BlanksSettings(**bad).check()
 
-    def test_data_that_is_not_there_is_named(self, data):
-        with pytest.raises(Misuse, match="the data 'x' is no file"):
-            read_data("x", "nowhere.txt")
-        with pytest.raises(Misuse, match="has no column 'title': expected one of id, text"):
-            read_data("x", data["toy"].replace("#text", "#title"))
+    def test_a_text_that_comes_twice_is_asked_about_once(self, data, mlm_of):
+        settings = BlanksSettings(blanks=(2,), sentences=50, methods=("independent",))
+        (row,) = run_blanks(mlm_of("bert"), data, settings)["rows"]
+        assert (row["data"], row["sentences"]) == ("text", 3)
 
 
 class TestMutants:

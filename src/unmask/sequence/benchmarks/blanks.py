@@ -14,9 +14,6 @@ Recall@k is the share of sentences whose true filling, every token of it, is amo
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +24,7 @@ import torch
 
 from unmask.cloze import Cloze
 from unmask.errors import Misuse
+from unmask.evaluation.sentences import read_sentences
 from unmask.joint import Joint
 from unmask.mlm import MaskedLM
 from unmask.progress import Progress, silent
@@ -34,7 +32,6 @@ from unmask.records import Records
 from unmask.sequence.asking import affordable_candidates, grid_conditionals
 from unmask.sequence.benchmarks.intervals import mean, share
 from unmask.sequence.chain import Chain
-from unmask.sequence.files import read_lines
 from unmask.sequence.grid import GridJoint
 from unmask.sequence.independent import Independent
 from unmask.sequence.sentences import Reader, Sentence
@@ -71,23 +68,6 @@ class BlanksSettings:
             raise Misuse(
                 f"{self.passes} passes afford no grid of 2 candidates at {max(self.blanks)} blanks: give more"
             )
-
-
-def read_data(name: str, where: str) -> list[str]:
-    """Return the distinct texts of a file: its lines, or a column of a .tsv (FILE#COLUMN, or the first)."""
-    file, _, column = where.partition("#")
-    path = Path(file)
-    if not path.is_file():
-        raise Misuse(f"the data '{name}' is no file: {path}")
-    if ".tsv" not in path.suffixes:
-        return list(dict.fromkeys(text.strip() for _, text in read_lines(path) if text.strip()))
-    raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    rows = csv.DictReader(io.StringIO(raw.decode("utf-8")), delimiter="\t", quoting=csv.QUOTE_NONE)
-    columns = rows.fieldnames or [""]
-    if column and column not in columns:
-        raise Misuse(f"{path} has no column '{column}': expected one of {', '.join(columns)}")
-    found = (row[column or columns[0]] for row in rows)
-    return list(dict.fromkeys(text.strip() for text in found if text and text.strip()))
 
 
 def draw_clozes(
@@ -162,15 +142,15 @@ JOINTS: dict[str, Callable[[MaskedLM, Cloze, tuple[Support, ...], BlanksSettings
 @torch.inference_mode()
 def run_blanks(
     mlm: MaskedLM,
-    data: dict[str, str],
+    data: Sequence[str],
     settings: BlanksSettings,
     *,
     out: Path | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Ask every method about every text; with `out`, a killed run goes on where it was."""
+    """Ask every method about every text of data such as `snli=DIR`; with `out`, a killed run goes on."""
     settings.check()
-    texts = {name: read_data(name, where) for name, where in data.items()}
+    texts = {named.partition("=")[0]: list(dict.fromkeys(read_sentences(named).texts)) for named in data}
     records = None if out is None else Records.open(out)
     found: list[dict[str, Any]] = []
     support = Support.words(mlm.vocabulary)
