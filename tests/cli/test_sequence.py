@@ -117,3 +117,98 @@ class TestScoreFile:
     def test_a_missing_file_is_named(self, run: Run, bert: str) -> None:
         outcome = run("score", "nowhere.txt", "-m", bert, "--out", "x.jsonl")
         assert "'nowhere.txt' is no file" in outcome.line
+
+
+class TestSample:
+    def test_a_length_after_a_prefix_is_drawn_from_the_chain(self, run: Run, bert: str) -> None:
+        command = ("sample", "--prefix", "The old", "--length", 3, "--sampler", "chain", "-k", 4, "-n", 3)
+        answer = parsed(run(*command, "-m", bert, "--json", "--support", 20))
+        assert answer["method"] == "chain"
+        assert len(answer["samples"]) == 3
+        assert all(s["text"].startswith("The old") and len(s["ids"]) == 3 for s in answer["samples"])
+
+    def test_metropolis_tells_accept_rates_and_diagnostics(self, run: Run, bert: str) -> None:
+        command = ["sample", "The [MASK] [MASK] here", "--sampler", "metropolis", "--burn-in", 2, "--thin", 1]
+        command += ["--chains", 2, "-n", 8, "-m", bert, "--seed", 3]
+        answer = parsed(run(*command, "--json"))
+        assert len(answer["samples"]) == 8
+        assert {s["chain"] for s in answer["samples"]} == {0, 1}
+        assert all(0 <= rate <= 1 for rate in answer["accept_rates"])
+        assert set(answer["diagnostics"]) == {"log_weight", "blank 0", "blank 1"}
+        shown = run(*command)
+        assert "R-hat" in shown.out
+        assert "of proposals" in shown.out
+
+    def test_gibbs_says_what_it_is(self, run: Run, bert: str) -> None:
+        command = ("sample", "--template", "The [MASK] [MASK] here", "--sampler", "gibbs", "--burn-in", 1)
+        outcome = run(*command, "--thin", 1, "-n", 4, "-m", bert)
+        assert outcome.code == 0
+        assert "settle at no joint" in outcome.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--length", 0], "at least 1 token, got --length 0"),
+            (["--length", 100], "window holds 64: take --length 62 or less"),
+            (["[MASK] " * 100], "102 tokens long, but the model's window holds 64"),
+            ([], "expected a text with blanks (or --template), or --length"),
+            (["The [MASK]", "--template", "A [MASK]"], "given twice"),
+            (["The [MASK]", "--length", 3], "leave out --length"),
+            (["The [MASK]", "--sampler", "hamilton"], "unknown sampler 'hamilton'"),
+            (["The [MASK]", "--sampler", "gibbs", "--chains", 0], "at least 1 chains"),
+            (["The [MASK]", "--sampler", "metropolis", "--energy", "x"], "unknown energy 'x'"),
+            (["The [MASK]", "--sampler", "gibbs", "--option", "pivot=1"], "not for gibbs"),
+        ],
+    )
+    def test_what_cannot_be_is_one_line(
+        self, arguments: list[object], message: str, run: Run, bert: str
+    ) -> None:
+        outcome = run("sample", *arguments, "-m", bert)
+        assert outcome.code == 2
+        assert message in outcome.line
+
+
+class TestBenchmark:
+    def test_mutants_print_their_correlations(
+        self, run: Run, checkpoint: Callable[[str], Path], tmp_path: Path
+    ) -> None:
+        path, esm = tmp_path / "m.csv", checkpoint("esm")
+        path.write_text("mutant,fitness\nK2A:T3G,0.5\nK2C:T3A,0.1\nK2W:T3A,0.3\n")
+        outcome = run("benchmark", "mutants", path, "--wild-type", "MKTAYIAKQR", "-m", esm)
+        assert outcome.code == 0
+        assert "additive" in outcome.out
+        assert "3 mutants of two mutations or more" in outcome.out
+
+    def test_blimp_and_blanks_print_their_tables(self, run: Run, bert: str, tmp_path: Path) -> None:
+        pair = {
+            "sentence_good": "a dog is old",
+            "sentence_bad": "a is dog old",
+            "UID": "x",
+            "linguistics_term": "order",
+        }
+        (tmp_path / "x.jsonl").write_text(json.dumps(pair) + "\n")
+        answer = parsed(run("benchmark", "blimp", tmp_path, "-m", bert, "--json", "-k", 2))
+        assert set(answer["accuracy"]["order"]) == {"pll", "pll-word", "chain", "ag-chain", "pairs"}
+        (tmp_path / "t.txt").write_text("the old man is at the casino\n")
+        command = ("benchmark", "blanks", "--data", f"text={tmp_path / 't.txt'}", "--blanks", "2", "-m", bert)
+        shown = run(*command, "--methods", "independent,greedy", "--sentences", 1)
+        assert "recall@10" in shown.out
+        assert "greedy" in shown.out
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["blimp", "nowhere"], "nowhere is none"),
+            (["blanks", "--data", "text=nowhere"], "nowhere"),
+            (["blanks", "--data", "text=x", "--blanks", "two"], "expected numbers of blanks as 2,3,4"),
+            (["blanks", "--data", "text=x", "--methods", "best"], "unknown method 'best'"),
+            (["mutants", "nowhere.csv", "--wild-type", "MKT"], "is not there"),
+            (["mutants", "nowhere.csv", "--wild-type", "M K1"], "expected the wild type as letters"),
+        ],
+    )
+    def test_what_cannot_be_is_one_line(
+        self, arguments: list[str], message: str, run: Run, bert: str
+    ) -> None:
+        outcome = run("benchmark", *arguments, "-m", bert)
+        assert outcome.code in (1, 2)
+        assert message in outcome.line
