@@ -133,7 +133,7 @@ def test_words_cover_everything_but_white_space_and_keep_marks_with_their_letter
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("The man's dog, 'Rex', isn't old.", ["The", "man's", "dog", ",", "'", "Rex", "'", ",", "isn't", "old", "."]),
+        ("The man's dog, 'Rex', isn't.", ["The", "man's", "dog", ",", "'", "Rex", "'", ",", "isn't", "."]),
         ("e\u0301te\u0301 naïve", ["e\u0301te\u0301", "naïve"]),
         ("well-known 3.5%", ["well", "-", "known", "3", ".", "5", "%"]),
         ("", []),

@@ -100,7 +100,7 @@ def _embed_file(wanted: Wanted, out: Path, ray: str | None, progress: Progress) 
     progress.started("texts", 0 if wanted.texts == "-" else _count(wanted.texts))
     try:
         progress.advanced(TEXTS_A_CHUNK * len(done))
-        for number, found in _spread(todo, encode, wanted, ray):
+        for number, found in _spread(todo, encode, ray):
             _keep(partial / f"{number:08}.npz", found)
             progress.advanced(found.texts)
     finally:
@@ -111,13 +111,17 @@ def _embed_file(wanted: Wanted, out: Path, ray: str | None, progress: Progress) 
 def chunk_encoder(wanted: Wanted) -> Callable[[], Callable[[tuple[int, list[Text]]], Embedded]]:
     """Return a maker of the function that embeds one chunk; the model is opened where it is called."""
 
+    # a worker on a cluster has another working directory
+    model = str(Path(wanted.model).resolve()) if Path(wanted.model).is_dir() else wanted.model
+    statistics = Path(wanted.standardiser).resolve() if wanted.standardiser else None
+
     def make() -> Callable[[tuple[int, list[Text]]], Embedded]:
-        encoder = Encoder.load(wanted.model, device=wanted.device, allow_pickle=wanted.allow_pickle)
+        encoder = Encoder.load(model, device=wanted.device, allow_pickle=wanted.allow_pickle)
         choice = encoder.layers(wanted.layers)
         reader = encoder.reader(
             unit=wanted.unit, pooling=wanted.pooling, split=wanted.split, long=wanted.long
         )
-        even = Standardiser.load(Path(wanted.standardiser), choice.name) if wanted.standardiser else None
+        even = Standardiser.load(statistics, choice.name) if statistics else None
 
         def embed(task: tuple[int, list[Text]]) -> Embedded:
             number, texts = task
@@ -142,9 +146,7 @@ def chunk_encoder(wanted: Wanted) -> Callable[[], Callable[[tuple[int, list[Text
     return make
 
 
-def _spread(
-    todo: Iterator[Any], make: Any, wanted: Wanted, ray: str | None
-) -> Iterator[tuple[int, Embedded]]:
+def _spread(todo: Iterator[Any], make: Any, ray: str | None) -> Iterator[tuple[int, Embedded]]:
     if ray is None:
         embed = make()
         for task in todo:

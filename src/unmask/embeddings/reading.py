@@ -114,10 +114,7 @@ class Reader:
                     f"a text of {len(ids)} tokens is longer than the {self.room} that the model's window "
                     f"holds ('{text[:40]}...'): --long split or truncate mends that"
                 )
-            if self.long == "truncate":
-                pieces = [(0, self.room)]
-            else:
-                pieces = _cut(len(ids), self.room, words)
+            pieces = [(0, self.room)] if self.long == "truncate" else _cut(len(ids), self.room, words)
         kept = pieces[-1][1]
         units, vanished = [], 0
         for unit in self._units(text, spans, ids, words):
