@@ -43,9 +43,9 @@ def root(
 
 
 def _register() -> None:
-    from unmask.cli import cite, compare, embed, explain, fill, isotropy, models, sample, score, train
+    from unmask.cli import cite, compare, embed, explain, fill, isotropy, models, sample, score, train, wsd
 
-    for command in (fill, score, sample, compare, explain, train, embed, isotropy, models, cite):
+    for command in (fill, score, sample, compare, explain, train, embed, isotropy, wsd, models, cite):
         command.register(app)
 
 
