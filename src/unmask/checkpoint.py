@@ -8,6 +8,7 @@ fill in random ones and go on.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,36 @@ def open_encoder(source: str | Path, *, allow_pickle: bool = False) -> tuple[Any
     report["missing_keys"] = {name for name in report["missing_keys"] if "pooler" not in name}
     _check_weights(source, model, report)
     return model.eval().requires_grad_(False), tokenizer
+
+
+def open_with_head(
+    source: str | Path,
+    kind: Any,
+    settings: Mapping[str, Any],
+    *,
+    pretrained: bool = True,
+    allow_pickle: bool = False,
+) -> tuple[Any, Any]:
+    """Return a model for training with a fresh head of a kind (an `AutoModelFor...`), and the tokenizer.
+
+    `settings` go into the config where it has them; without `pretrained` the encoder is fresh, too. The whole
+    of a model that was trained with such a head is taken as it is.
+    """
+    source, is_directory, config, tokenizer = _open_parts(str(source), allow_pickle=allow_pickle)
+    _check_vocabulary(source, tokenizer)
+    for name, value in settings.items():
+        if hasattr(config, name):
+            setattr(config, name, value)
+    if not pretrained:
+        return kind.from_config(config, dtype=torch.float32), tokenizer
+    model, report = _open_weights(kind, source, config, is_directory, allow_pickle)
+    encoder = f"{model.base_model_prefix}."
+    report["missing_keys"] = {
+        name for name in report["missing_keys"] if name.startswith(encoder) and "pooler" not in name
+    }
+    report["mismatched_keys"] = {key for key in report["mismatched_keys"] if key[0].startswith(encoder)}
+    _check_weights(source, model, report)
+    return model, tokenizer
 
 
 def _open_parts(source: str, *, allow_pickle: bool) -> tuple[str, bool, Any, Any]:

@@ -43,9 +43,35 @@ def root(
 
 
 def _register() -> None:
-    from unmask.cli import cite, compare, embed, explain, fill, isotropy, models, sample, score, train, wsd
+    from unmask.cli import (
+        cite,
+        compare,
+        embed,
+        explain,
+        fill,
+        finetune,
+        isotropy,
+        models,
+        sample,
+        score,
+        train,
+        wsd,
+    )
 
-    for command in (fill, score, sample, compare, explain, train, embed, isotropy, wsd, models, cite):
+    for command in (
+        fill,
+        score,
+        sample,
+        compare,
+        explain,
+        train,
+        finetune,
+        embed,
+        isotropy,
+        wsd,
+        models,
+        cite,
+    ):
         command.register(app)
 
 

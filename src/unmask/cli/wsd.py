@@ -32,6 +32,13 @@ WordNetChoice = Annotated[
     typer.Option("--wordnet", help="For unseen lemmas: a directory of WordNet's files, auto or none."),
 ]
 
+Prior = Annotated[
+    float, typer.Option("--prior", min=0.0, help="Weight of how frequent a sense is; 0: nearest sense alone.")
+]
+Standardise = Annotated[
+    bool, typer.Option("--standardise/--raw", help="Compare standardised vectors, or raw ones.")
+]
+
 
 @app.command()
 def fit(
@@ -78,7 +85,8 @@ def fit(
 def predict(
     corpus: Corpus,
     senses: SensesFile,
-    standardise: Annotated[bool, typer.Option(help="Compare standardised vectors.")] = True,
+    standardise: Standardise = True,
+    prior: Prior = 0.05,
     wordnet: WordNetChoice = "auto",
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="The model [default: that of the senses].")
@@ -87,8 +95,10 @@ def predict(
 ) -> None:
     """Print the sense of every instance of a corpus, in the format of gold keys."""
     learned, encoder = _open(senses, model, device)
-    answers = _answer(learned, encoder, corpus, wordnet)
-    given = answers.by_method["standardised" if standardise else "raw"]
+    from unmask.embeddings.senses import method_name
+
+    answers = _answer(learned, encoder, corpus, wordnet, prior)
+    given = answers.by_method[method_name(standardised=standardise, prior=prior > 0)]
     for instance, key in zip(answers.instances, given, strict=True):
         if key is not None:
             say(f"{instance.id} {key}")
@@ -100,6 +110,7 @@ def evaluate(
         list[Path], typer.Argument(help="Corpora in the unified format with gold keys beside them.")
     ],
     senses: SensesFile,
+    prior: Prior = 0.05,
     wordnet: WordNetChoice = "auto",
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="The model [default: that of the senses].")
@@ -115,7 +126,7 @@ def evaluate(
     answer = {}
     for corpus in corpora:
         gold = read_gold(gold_beside(corpus))
-        scores = score(_answer(learned, encoder, corpus, wordnet), gold)
+        scores = score(_answer(learned, encoder, corpus, wordnet, prior), gold)
         answer[corpus.name.removesuffix(".gz").removesuffix(".data.xml")] = {
             method: {pos: found.record() for pos, found in by_pos.items()}
             for method, by_pos in scores.items()
@@ -127,6 +138,7 @@ def evaluate(
             {
                 "model": encoder.name,
                 "layers": learned.layers,
+                "prior": prior,
                 "wordnet": find_wordnet(wordnet) is not None,
                 "corpora": answer,
             }
@@ -153,7 +165,7 @@ def picture(
     model: o.Model = "english",
     layers: Annotated[str, typer.Option("--layers", "-l", help="As for embed.")] = "last4",
     least: Annotated[int, typer.Option("--least", min=1, help="Instances that a drawn sense has.")] = 3,
-    standardise: Annotated[bool, typer.Option(help="Standardise the vectors first.")] = True,
+    standardise: Standardise = True,
     device: o.Device = "auto",
 ) -> None:
     """Draw one word's instances in the plane, coloured by sense."""
@@ -187,14 +199,14 @@ def _open(path: Path, model: str | None, device: str) -> tuple[Senses, Encoder]:
     return learned, encoder
 
 
-def _answer(learned: Senses, encoder: Encoder, corpus: Path, wordnet: str) -> Answers:
+def _answer(learned: Senses, encoder: Encoder, corpus: Path, wordnet: str, prior: float) -> Answers:
     from unmask.embeddings.sense_corpus import read_sentences
     from unmask.embeddings.senses import predict
     from unmask.embeddings.wordnet import find_wordnet
 
     found = find_wordnet(wordnet)
     back_off = found.first_sense if found is not None else lambda _lemma, _pos: None
-    return predict(learned, encoder, read_sentences(corpus), back_off=back_off, progress=Bar())
+    return predict(learned, encoder, read_sentences(corpus), prior=prior, back_off=back_off, progress=Bar())
 
 
 def register(root: typer.Typer) -> None:

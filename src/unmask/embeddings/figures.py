@@ -67,7 +67,7 @@ def draw_senses(vectors: np.ndarray[Any, Any], senses: Sequence[str], title: str
     axes = figure.add_subplot()
     for sense in sorted(set(senses), key=lambda s: (-senses.count(s), s)):
         own = places[[one == sense for one in senses]]
-        axes.scatter(*own.T, s=18, alpha=0.75, label=f"{sense} ({len(own)})")
+        axes.scatter(own[:, 0], own[:, 1], s=18, alpha=0.75, label=f"{sense} ({len(own)})")
     axes.set(title=title, xlabel="first principal component", ylabel="second")
     axes.legend(fontsize="small")
     figure.savefig(path, dpi=120)

@@ -68,7 +68,8 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _sentence(path: Path, element: Any) -> Sentence:
-    words, instances = [], []
+    words: list[str] = []
+    instances: list[Instance] = []
     for part in element:
         word = " ".join((part.text or "").split())
         if part.tag == "instance":
