@@ -38,7 +38,7 @@ def gather(settings: Settings) -> Examples:
         raise Misuse(f"{settings.train}: expected training examples, got none: the file is empty")
     scheme = None
     if settings.task == "tag" and settings.scheme != "none":
-        scheme = schemes.detect(one.tags for one in train) if settings.scheme == "auto" else settings.scheme
+        scheme = scheme_of(train, settings.train) if settings.scheme == "auto" else settings.scheme
         train = check_tags(train, scheme, settings.train, settings.repair, notes)
     dev = read(settings, settings.task, Path(settings.dev), notes) if settings.dev else []
     if settings.dev and not dev:
@@ -78,19 +78,28 @@ def read(columns_of: Any, task: Task, path: Path, notes: list[str], *, labelled:
     return examples
 
 
+def scheme_of(sentences: Sequence[Tagged], path: str) -> schemes.Scheme:
+    """Return the scheme of a file's tags; what is no tag is named with its line."""
+    for sentence in sentences:
+        for place, tag in enumerate(sentence.tags or []):
+            try:
+                schemes.parse(tag)
+            except Misuse as error:
+                raise Misuse(
+                    f"{path}, line {sentence.line + place}: {error}; --scheme none takes tags as they are"
+                ) from None
+    return schemes.detect(one.tags or [] for one in sentences)
+
+
 def check_tags(
     sentences: Sequence[Tagged], scheme: Any, path: str, repair: bool, notes: list[str]
 ) -> list[Tagged]:
     """Refuse sequences that break their scheme, naming the line, or mend them if that is asked for."""
+    scheme_of(sentences, path)
     mended, repaired = [], 0
     for sentence in sentences:
         assert sentence.tags is not None
-        try:
-            broken = schemes.fault(sentence.tags, scheme)
-        except Misuse as error:
-            raise Misuse(
-                f"{path}, sentence at line {sentence.line}: {error}; --scheme none takes tags as they are"
-            ) from None
+        broken = schemes.fault(sentence.tags, scheme)
         if broken is not None:
             if not repair:
                 raise Misuse(

@@ -135,7 +135,7 @@ class TunedModel:
         if not found:
             raise Misuse(f"{path}: expected examples to evaluate on, got none: the file is empty")
         if self.record.scheme is not None:
-            scheme: Any = schemes.detect(one.tags for one in found)
+            scheme = files.scheme_of(found, str(path))
             found = files.check_tags(found, scheme, str(path), repair, notes)
             found = files.in_scheme(found, self.record.scheme)
         files.refuse_unknown(found, self.labels, str(path))

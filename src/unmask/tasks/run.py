@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
+from safetensors.torch import load_file
 
 from unmask.errors import Failure
 from unmask.models import locate
@@ -87,11 +88,10 @@ def _finetune(settings: Settings, out: Path) -> Result:
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
     trainer = _trainer(settings, out, tuned, examples, encoded)
-    _train(trainer, settings, out)
+    history = _train(trainer, settings, out)
     tuned.model = trainer.model.to("cpu").eval()
     tuned.device = torch.device("cpu")
     scores = tuned.score(examples.dev, encoded=encoded["dev"])
-    history = list(trainer.state.log_history)
     if trainer.is_world_process_zero():
         write_result(out, settings, tuned, examples, scores, history)
     return Result(out / "model", scores, history, notes)
@@ -167,18 +167,26 @@ def _trainer(
     return trainer
 
 
-def _train(trainer: Any, settings: Settings, out: Path) -> None:
+def _train(trainer: Any, settings: Settings, out: Path) -> list[dict[str, float]]:
+    """Train to the end and leave the best model in the trainer; returns what was logged."""
+    last = run_directory.last_checkpoint(out)
+    state = json.loads((Path(last) / "trainer_state.json").read_text()) if last is not None else None
+    if state is None or not _finished(state, trainer.args.max_steps, settings):
+        trainer.train(resume_from_checkpoint=last)
+        if trainer.state.best_model_checkpoint is None:
+            raise Failure(f"{out}: the run ended without an evaluation: start it anew in another directory")
+        return list(trainer.state.log_history)
+    # killed between its last step and its result: the best model is there, and nothing is left to train
+    best = out / Path(state["best_model_checkpoint"]).name / "model.safetensors"
+    trainer.model.load_state_dict(load_file(best))
+    return list(state["log_history"])
+
+
+def _finished(state: dict[str, Any], steps: int, settings: Settings) -> bool:
     from unmask.tasks.loop import exhausted
 
-    last = run_directory.last_checkpoint(out)
-    if last is not None and settings.patience:
-        # killed after it had stopped early: the model is there, and nothing is left to train
-        state = json.loads((Path(last) / "trainer_state.json").read_text())
-        if exhausted(state["log_history"], settings.metric, settings.patience):
-            trainer.args.max_steps = state["global_step"]
-    trainer.train(resume_from_checkpoint=last)
-    if trainer.state.best_model_checkpoint is None:
-        raise Failure(f"{out}: the run ended without an evaluation: start it anew in another directory")
+    early = exhausted(state["log_history"], settings.metric, settings.patience)
+    return early or bool(state["global_step"] >= steps)
 
 
 def class_weights(examples: Examples, labels: list[str]) -> torch.Tensor:
