@@ -82,7 +82,8 @@ def main() -> None:
             print(f"{part}: in {out.name} already", file=sys.stderr)
             continue
         begun = time.monotonic()
-        found[part] = {"isotropy": isotropy, "wsd": wsd}.get(part, tuned)(part, arguments)
+        done = {"isotropy": isotropy, "wsd": wsd}.get(part, tuned)(part, arguments)
+        found[part] = found.get(part, {}) | done
         found[part]["seconds"] = round(time.monotonic() - begun)
         if arguments.examples:
             found[part]["examples"] = arguments.examples
@@ -151,11 +152,11 @@ def isotropy(_part: str, arguments: Any) -> dict[str, Any]:
     from unmask.embeddings.texts import read_texts
 
     surveys = {}
-    for model in MODELS:
+    for model in arguments.models:
         encoder = Encoder.load(checkpoint_of(model, arguments.work), device="cpu")
         texts = read_texts(arguments.data / "corpus" / "wikipedia.txt.gz")
         surveys[model] = survey(encoder, texts, sample=arguments.examples or 2000, seed=arguments.seed)
-    if arguments.out is None:
+    if arguments.out is None and set(arguments.models) == set(MODELS):
         draw_isotropy(surveys, PAGES / "figures" / "isotropy.svg")
     return {
         model: {
@@ -188,7 +189,7 @@ def wsd(_part: str, arguments: Any) -> dict[str, Any]:
     wordnet = find_wordnet(arguments.wordnet)
     back_off = wordnet.first_sense if wordnet else lambda _lemma, _pos: None
     answer: dict[str, Any] = {"wordnet": wordnet is not None}
-    for model in MODELS:
+    for model in arguments.models:
         encoder = Encoder.load(checkpoint_of(model, arguments.work), device="cpu")
         kept = arguments.work / f"senses-{mark(model, arguments)}.safetensors"
         if not kept.exists():
@@ -218,7 +219,7 @@ def tuned(part: str, arguments: Any) -> dict[str, Any]:
     train, test = files_of(part, arguments)
     options = {name: wanted[name] for name in ("epochs", "batch", "rate") if name in wanted}
     answer = {}
-    for model in MODELS:
+    for model in arguments.models:
         settings = Settings(
             task=wanted["task"],
             train=str(train),
@@ -294,7 +295,7 @@ def isotropy_table(found: dict[str, Any]) -> str:
     remedies = ("raw", "standardised", "top removed")
     heads = ["model", "layer", *(f"cosine, {r}" for r in remedies), *(f"leading, {r}" for r in remedies)]
     rows = []
-    for model in MODELS:
+    for model in (m for m in MODELS if m in found):
         for layer, by in found[model]["layers"].items():
             cells = [f"{by[r]['cosine']:.3f}" for r in remedies] + [
                 f"{by[r]['leading_1']:.3f}" for r in remedies
@@ -308,10 +309,10 @@ def wsd_table(found: dict[str, Any]) -> str:
     rows = []
     places = ("all", "NOUN", "VERB", "ADJ", "ADV")
     for name in ("senseval2", "semeval2007"):
-        for model in MODELS:
+        for model in (m for m in MODELS if m in found):
             for method, by_pos in found[model][name].items():
-                if method == "most frequent" and model != MODELS[0]:
-                    continue  # it asks no model
+                if method == "most frequent" and model == "twin":
+                    continue  # it asks no model, so once is enough
                 who = "(none)" if method == "most frequent" else model
                 cells = [f"{100 * by_pos[pos]['f1']:.1f}" if pos in by_pos else "" for pos in places]
                 rows.append([name, who, method, *cells])
@@ -320,7 +321,8 @@ def wsd_table(found: dict[str, Any]) -> str:
 
 def task_table(found: dict[str, Any]) -> str:
     """The leading scores of model and twin."""
-    names = list(found[MODELS[0]]["test"]["overall"])
+    there = [model for model in MODELS if model in found]
+    names = list(found[there[0]]["test"]["overall"])
     rows = [
         [
             model,
@@ -328,7 +330,7 @@ def task_table(found: dict[str, Any]) -> str:
             f"{found[model]['test']['examples']:,}",
             f"{found[model]['seconds'] / 60:.1f}",
         ]
-        for model in MODELS
+        for model in there
     ]
     return markdown(["model", *(n.replace("_", " ") for n in names), "examples", "minutes"], rows)
 

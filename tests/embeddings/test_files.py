@@ -162,3 +162,13 @@ def test_names_that_say_no_format_or_exist_are_refused(tmp_path, wanted):
     (tmp_path / "v.npy").touch()
     with pytest.raises(Misuse, match="exists"):
         embed_file(wanted(), tmp_path / "v.npy")
+
+
+def test_a_cluster_writes_what_one_process_does(tmp_path, wanted):
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'unmask[ray]'")
+    files.embed_file(wanted(), tmp_path / "alone.npy")
+    files.embed_file(wanted(), tmp_path / "spread.npy", ray="local")
+    assert (tmp_path / "spread.npy").read_bytes() == (tmp_path / "alone.npy").read_bytes()
+    assert units_of(tmp_path / "spread.npy") == units_of(tmp_path / "alone.npy")
+    with pytest.raises(Failure, match="can't reach a Ray cluster"):
+        files.embed_file(wanted(), tmp_path / "nowhere.npy", ray="127.0.0.1:1")

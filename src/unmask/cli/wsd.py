@@ -56,13 +56,20 @@ def fit(
     """Learn a vector for every sense of a sense-tagged corpus."""
     from unmask.embeddings import senses
     from unmask.embeddings.encoder import Encoder
-    from unmask.embeddings.sense_corpus import gold_beside, read_gold, read_sentences
+    from unmask.embeddings.sense_corpus import count_sentences, gold_beside, read_gold, read_sentences
 
     if out.suffix != ".safetensors":
         raise Misuse(f"expected a file of senses that ends in .safetensors, got '{out}'")
     keys = read_gold(gold or gold_beside(corpus))
     encoder = Encoder.load(model, device=device, allow_pickle=allow_pickle)
-    learned = senses.fit(encoder, read_sentences(corpus), keys, layers=layers, progress=Bar())
+    learned = senses.fit(
+        encoder,
+        read_sentences(corpus),
+        keys,
+        layers=layers,
+        progress=Bar(),
+        total=count_sentences(corpus),
+    )
     learned.save(out)
     answer = {
         "out": str(out),
@@ -200,13 +207,21 @@ def _open(path: Path, model: str | None, device: str) -> tuple[Senses, Encoder]:
 
 
 def _answer(learned: Senses, encoder: Encoder, corpus: Path, wordnet: str, prior: float) -> Answers:
-    from unmask.embeddings.sense_corpus import read_sentences
+    from unmask.embeddings.sense_corpus import count_sentences, read_sentences
     from unmask.embeddings.senses import predict
     from unmask.embeddings.wordnet import find_wordnet
 
     found = find_wordnet(wordnet)
     back_off = found.first_sense if found is not None else lambda _lemma, _pos: None
-    return predict(learned, encoder, read_sentences(corpus), prior=prior, back_off=back_off, progress=Bar())
+    return predict(
+        learned,
+        encoder,
+        read_sentences(corpus),
+        prior=prior,
+        back_off=back_off,
+        progress=Bar(),
+        total=count_sentences(corpus),
+    )
 
 
 def register(root: typer.Typer) -> None:

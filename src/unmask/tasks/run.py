@@ -20,7 +20,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from unmask.errors import Failure
+from unmask.errors import Failure, Misuse
 from unmask.models import locate
 from unmask.tasks.encoding import Encoded, collator
 from unmask.tasks.examples import Examples, gather, label_counts
@@ -67,12 +67,20 @@ def finetune(settings: Settings, out: Path) -> Result:
 
 
 def _finetune(settings: Settings, out: Path) -> Result:
+    from accelerate import PartialState
     from transformers import set_seed
 
     from unmask.checkpoint import open_with_head
 
+    processes = PartialState().num_processes
+    if settings.batch % processes:
+        raise Misuse(
+            f"expected a batch that {processes} processes divide, got {settings.batch}: choose a multiple"
+        )
     examples = gather(settings)  # before the directory is claimed: bad files leave nothing behind
-    run_directory.claim(out, settings, "a run of 'unmask finetune'")
+    with PartialState().main_process_first():
+        if PartialState().is_main_process:
+            run_directory.claim(out, settings, "a run of 'unmask finetune'")
     torch.set_flush_denormal(True)
     set_seed(settings.seed)
     model, tokenizer = open_with_head(
@@ -85,8 +93,9 @@ def _finetune(settings: Settings, out: Path) -> Result:
     tuned = TunedModel(model, tokenizer, TaskRecord.of(settings, examples.scheme), device="cpu")
     encoded = {name: tuned.encoder.encode(some) for name, some in _parts(examples).items()}
     notes = [*examples.notes, *lengths_note(encoded["train"], settings.long)]
-    for note in notes:
-        print(f"note: {note}", file=sys.stderr)
+    if PartialState().is_main_process:
+        for note in notes:
+            print(f"note: {note}", file=sys.stderr)
     trainer = _trainer(settings, out, tuned, examples, encoded)
     history = _train(trainer, settings, out)
     tuned.model = trainer.model.to("cpu").eval()
@@ -113,18 +122,20 @@ def _label_settings(labels: list[str]) -> dict[str, Any]:
 def _trainer(
     settings: Settings, out: Path, tuned: TunedModel, examples: Examples, encoded: dict[str, Encoded]
 ) -> Any:
+    from accelerate import PartialState
     from transformers import PrinterCallback, TrainingArguments
 
     from unmask.tasks.loop import Patience, Report, Rows, TaskTrainer
 
-    batch = min(settings.batch, len(encoded["train"].features))
+    processes = PartialState().num_processes
+    batch = min(settings.batch, max(len(encoded["train"].features) // processes, 1) * processes)
     rows = Rows(encoded["train"].features, epochs=settings.epochs, batch=batch, seed=settings.seed)
     steps = len(rows) // batch
     every = settings.evaluate_every or max(steps // settings.epochs, 1)
     arguments = TrainingArguments(
         output_dir=str(out),
         max_steps=steps,
-        per_device_train_batch_size=batch,
+        per_device_train_batch_size=batch // processes,
         learning_rate=settings.rate,
         warmup_steps=math.ceil(settings.warmup * steps),
         weight_decay=settings.weight_decay,
