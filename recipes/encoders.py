@@ -105,6 +105,7 @@ def parse() -> Any:
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "encoders")
     parser.add_argument("--only", nargs="*", choices=PARTS)
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument(
         "--examples", type=int, help="texts, sentences or training examples to take, for a try"
     )
