@@ -72,7 +72,7 @@ def main() -> None:
     """Do the parts that are asked for."""
     arguments = parse()
     out = arguments.out or RESULTS
-    found = json.loads(out.read_text()) if out.exists() else {}
+    found = results(out)
     arguments.work.mkdir(parents=True, exist_ok=True)
     if arguments.estimate:
         estimate(arguments.data)
@@ -83,6 +83,7 @@ def main() -> None:
             continue
         begun = time.monotonic()
         done = {"isotropy": isotropy, "wsd": wsd}.get(part, tuned)(part, arguments)
+        found = results(out)  # anew: another process may have done another part meanwhile
         found[part] = found.get(part, {}) | done
         found[part]["seconds"] = round(time.monotonic() - begun)
         if arguments.examples:
@@ -95,6 +96,11 @@ def main() -> None:
     if out == RESULTS:
         for page in ("embeddings.md", "word-senses.md", "fine-tuning.md"):
             renew(PAGES / page, tables)
+
+
+def results(out: Path) -> dict[str, Any]:
+    """Return what is there already."""
+    return dict(json.loads(out.read_text(encoding="utf-8"))) if out.exists() else {}
 
 
 def parse() -> Any:
@@ -122,9 +128,11 @@ def checkpoint_of(model: str, work: Path) -> str:
     if model == "english":
         return model
     from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, set_seed
+    from transformers.utils import logging
 
     from unmask.models import locate
 
+    logging.disable_progress_bar()
     place = work / "twin"
     if not (place / "config.json").is_file():
         set_seed(0)
