@@ -22,7 +22,7 @@ def command_help(name: str | None) -> tuple[str, str, list[tuple[str, str]]]:
     from unmask.cli import app
 
     command: Any = typer.main.get_command(app)
-    for part in (name or "").split():
+    for part in (name or "").split():  # "wsd fit" is a command of the group "wsd"
         command = command.commands[part]
     context = command.context_class(command, info_name=f"unmask {name}" if name else "unmask")
     usage = " ".join(command.get_usage(context).removeprefix("Usage:").split())

@@ -338,6 +338,11 @@ def _positions_start(model: Any) -> int:
     return 0
 
 
+def window_of(model: Any, tokenizer: Any) -> int:
+    """Return how many tokens a model reads at once, special ones included."""
+    return _window(model.config, tokenizer, _positions_start(model))
+
+
 def _window(config: Any, tokenizer: Any, positions_start: int) -> int:
     positions = getattr(config, "max_position_embeddings", None)
     limits = [int(tokenizer.model_max_length)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import sys
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -42,35 +43,29 @@ def root(
     """Explicit joint distributions from any masked language model."""
 
 
-def _register() -> None:
-    from unmask.cli import (
-        benchmark,
-        cite,
-        compare,
-        evaluate,
-        explain,
-        fill,
-        models,
-        report,
-        sample,
-        score,
-        train,
-    )
+COMMANDS = (
+    "fill",
+    "score",
+    "sample",
+    "compare",
+    "explain",
+    "evaluate",
+    "report",
+    "benchmark",
+    "train",
+    "finetune",
+    "embed",
+    "isotropy",
+    "wsd",
+    "models",
+    "cite",
+)
+"""The modules of this package that have a command, in the order in which help shows them."""
 
-    for command in (
-        fill,
-        score,
-        sample,
-        compare,
-        explain,
-        evaluate,
-        report,
-        benchmark,
-        train,
-        models,
-        cite,
-    ):
-        command.register(app)
+
+def _register() -> None:
+    for name in COMMANDS:
+        import_module(f"unmask.cli.{name}").register(app)
 
 
 _register()
