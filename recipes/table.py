@@ -6,8 +6,8 @@ Runs are resumable: a killed recipe goes on where it was, and what is finished i
 
     python recipes/table.py --data ../shared/data --work RUNS [--model english] [--examples 500] [--exact 50]
 
-It ends by writing RUNS/table.md: the table, the paired differences from the best method, and how far `auto` is
-from exact. docs/evaluation.md takes them from there.
+It ends by writing RUNS/table.md: the table, the paired differences from the best method, and how far `auto`
+is from exact. docs/evaluation.md takes them from there.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _log_probs(run: Path) -> dict[str, dict[str, float]]:
 def main() -> None:
     """Run everything and write the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="directory with snli/ and xsum/summaries.txt")
+    parser.add_argument("--data", type=Path, required=True, help="with snli/ and xsum/summaries.txt")
     parser.add_argument("--work", type=Path, required=True, help="where the runs go")
     parser.add_argument("--model", default="english")
     parser.add_argument("--examples", type=int, default=500)
