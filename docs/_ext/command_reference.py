@@ -4,7 +4,8 @@
     ```
 
 gives what `unmask fill --help` says, as a table. `{command}` without a name gives the options that stand
-before the command's name, and `{command} benchmark blimp` those of a command in a group. An unknown name is a warning, and so an error: the page can't outlive the command.
+before the command's name, and `{command} benchmark blimp` those of a command in a group. An unknown name is
+a warning, and so an error: the page can't outlive the command.
 `{other-commands}` with the names of those that have a place of their own shows the rest: none is missed.
 """
 
