@@ -43,9 +43,9 @@ def root(
 
 
 def _register() -> None:
-    from unmask.cli import cite, compare, explain, fill, models, sample, score, train
+    from unmask.cli import cite, compare, explain, fill, models, sample, score, serve, train
 
-    for command in (fill, score, sample, compare, explain, train, models, cite):
+    for command in (fill, score, sample, compare, explain, train, serve, models, cite):
         command.register(app)
 
 
