@@ -48,7 +48,7 @@ def build(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        desk.warm_up()
+        desk.open()
         yield
         desk.close()
 

@@ -50,6 +50,11 @@ class Desk:
         self.on_broken: Callable[[], None] = lambda: None
         self._watches: set[Watch] = set()
 
+    def open(self) -> None:
+        """Take questions, while the first model is loaded and answers the page's first one."""
+        self.pool.open()
+        self.warm_up()
+
     def warm_up(self) -> None:
         """Load the first model and answer the page's first question, beside whatever comes in."""
         threading.Thread(target=self._warm_up, name="unmask-warm-up", daemon=True).start()
@@ -133,7 +138,7 @@ class Desk:
         with self._leaving(watch):
             try:
                 if self.pool.waiting:
-                    yield _event("progress", {"stage": "waiting", "done": 0, "total": self.pool.waiting})
+                    yield _event("progress", {"stage": "waiting", "done": 0, "total": 0})
                 while True:
                     await asyncio.wait((answer, report), timeout=HEARTBEAT, return_when=FIRST)
                     if report.done():
@@ -162,13 +167,11 @@ class Desk:
 
     def _over(self, watch: Watch, work: asyncio.Future[bytes]) -> None:
         self._watches.discard(watch)
-        if not work.cancelled():
-            work.exception()  # has been told, or nobody waits for it
+        if not work.cancelled() and isinstance(work.exception(), Abandoned):
+            self.metrics.abandoned.inc()
 
     def _note(self, error: Exception) -> None:
-        if isinstance(error, Abandoned):
-            self.metrics.abandoned.inc()
-        elif status_of(error) == 500:
+        if status_of(error) == 500:
             log.error("a request failed that should not have", exc_info=error)
         elif error.__cause__ is not None:
             log.error("%s", error.__cause__)

@@ -34,7 +34,7 @@ class Pool:
 
     def __init__(self, workers: int, queue: int) -> None:
         self.workers, self.queue = workers, queue
-        self._executor = ThreadPoolExecutor(workers, thread_name_prefix="unmask")
+        self.open()
         self._lock = threading.Lock()
         self._admitted = self._busy = 0
         self._usual_seconds = 1.0
@@ -62,6 +62,10 @@ class Pool:
             raise
         future.add_done_callback(lambda _: self._leave())
         return future
+
+    def open(self) -> None:
+        """Take work; after `close` too."""
+        self._executor = ThreadPoolExecutor(self.workers, thread_name_prefix="unmask")
 
     def close(self) -> None:
         """Take no more work, and drop what waits."""

@@ -50,10 +50,10 @@ class Watch(Progress):
 
     def check(self) -> None:
         """Raise if nobody waits any more, or if the time is over."""
-        if self._abandoned.is_set():
-            raise Abandoned
         if time.monotonic() > self.deadline:
             raise OutOfTime
+        if self._abandoned.is_set():
+            raise Abandoned
 
     @property
     def remaining(self) -> float:
