@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
+import time
 from collections.abc import Callable
 
 import uvicorn
 
 from unmask.errors import Failure
 from unmask.web import create_app
+from unmask.web.desk import Desk
 from unmask.web.settings import Settings
 
 LAST_SECONDS = 3
+STOPPED = 130
 
 
 def serve(settings: Settings, host: str, port: int, on_start: Callable[[str], None]) -> None:
@@ -34,9 +39,23 @@ def serve(settings: Settings, host: str, port: int, on_start: Callable[[str], No
     desk.on_broken = stop
     shown = f"[{host}]" if ":" in host else host
     on_start(f"http://{shown}:{listening.getsockname()[1]}")
-    server.run(sockets=[listening])
+    try:
+        server.run(sockets=[listening])
+    finally:
+        _leave(desk)
     if desk.broken is not None:
         raise desk.broken
+
+
+def _leave(desk: Desk) -> None:
+    """Give the workers a moment to drop their work; one in the midst of a solver is not waited for."""
+    end = time.monotonic() + LAST_SECONDS
+    while desk.pool.busy and time.monotonic() < end:
+        time.sleep(0.05)
+    if desk.pool.busy:
+        sys.stderr.write("unmask: stopped in the midst of work\n")
+        sys.stderr.flush()
+        os._exit(STOPPED)  # the interpreter would wait for its threads
 
 
 def _listen(host: str, port: int) -> socket.socket:
