@@ -1,0 +1,167 @@
+"""Records: an append-only file of JSON lines that survives a kill at any moment.
+
+One line is one finished piece of work. A line counts once it has reached the disk whole; whatever a kill or
+a power cut left of the last one is cut off when the file is opened again, and that piece of work is done
+anew. Each record may carry a key (the field `key`, unless told otherwise): the keys that are done are
+remembered, so that a resumed run skips them and none is done twice. One process at a time may hold a file.
+
+    with Records.open(path) as records:
+        for task in tasks:
+            if task.key not in records:
+                records.append({"key": task.key, "result": work(task)})
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from unmask.errors import Failure, Misuse
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class Records:
+    """A file of JSON lines, read and appended to; make one with `Records.open`.
+
+    Attributes:
+        path: the file.
+        keys: the keys of the records that it holds.
+        dropped: how many damaged bytes were cut off its end when it was opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, key: str = "key") -> None:
+        self.path = Path(path)
+        self.key = key
+        self.keys: set[Any] = set()
+        self.dropped = 0
+        self._length = 0
+        self._count = 0
+        try:
+            new = not self.path.exists()
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise self._refused(error) from None
+        try:
+            self._lock()
+            self._recover()
+            if new:
+                _sync_directory(self.path.parent)
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, key: str = "key") -> Records:
+        """Open a file, or make it; a damaged last line is cut off, and the keys done are remembered."""
+        return cls(path, key=key)
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Write one record and return when it is on the disk; a record with a key comes once."""
+        key = record.get(self.key)
+        if key is not None and key in self.keys:
+            raise Misuse(f"{self.path} holds a record with the {self.key} {key!r} already")
+        line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        written = 0
+        try:
+            while written < len(line):
+                written += os.pwrite(self._file, line[written:], self._length + written)
+            os.fsync(self._file)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._file, self._length)  # leave whole lines behind
+            raise self._refused(error) from None
+        self._length += len(line)
+        self._count += 1
+        if key is not None:
+            self.keys.add(key)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Go through the records in the order in which they were written."""
+        with self.path.open("rb") as lines:
+            while lines.tell() < self._length:
+                yield json.loads(lines.readline())
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.keys
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> Records:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _lock(self) -> None:
+        """Insist on being the only writer; the lock dies with the process, however it ends."""
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                return  # a file system without locks
+            raise Failure(
+                f"{self.path} is being written by another process: wait for it, or stop it first"
+            ) from None
+
+    def _recover(self) -> None:
+        """Read the keys, and cut off what was left of a line that never reached its end."""
+        with self.path.open("rb") as lines:
+            damaged = 0
+            for number, line in enumerate(lines, 1):
+                if damaged:
+                    raise Failure(
+                        f"{self.path}: line {damaged} is damaged, and it is not the last one: restore the "
+                        f"file from a copy, or delete that line"
+                    )
+                try:
+                    record = json.loads(line) if line.endswith(b"\n") else None
+                except ValueError:
+                    record = None
+                if not isinstance(record, dict):
+                    damaged, self.dropped = number, len(line)
+                    continue
+                self._length += len(line)
+                self._count += 1
+                if record.get(self.key) is not None:
+                    self.keys.add(record[self.key])
+        if damaged:
+            os.ftruncate(self._file, self._length)
+            os.fsync(self._file)
+
+    def _refused(self, error: OSError) -> Failure:
+        if error.errno in FULL:
+            return Failure(
+                f"{self.path}: the disk is full: make room and start the same command again; what is "
+                f"finished is kept"
+            )
+        return Failure(f"{self.path}: {error.strerror or error}: check the path and its permissions")
+
+
+def _sync_directory(directory: Path) -> None:
+    """Have a new file's name survive a power cut, where the system can promise it."""
+    with suppress(OSError):
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
