@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 from unmask.api import Score
-from unmask.conditionals import EVERYTHING
 from unmask.constructions import construct
 from unmask.evaluation.metrics import average_kl, incompatibility
 from unmask.joint import Filling, Joint, Token
@@ -119,12 +118,11 @@ def conditional_answer(
 ) -> dict[str, Any]:
     """Return one blank's distribution when the other holds a token, and what it was before that was known."""
     blank = 1 - given_blank
-    known, support = joint.supports[given_blank].indices(given).reshape(1), joint.supports[blank]
     after, before = joint.conditional(blank, {given_blank: given}), joint.marginal(blank)
-    rows, columns = (known, EVERYTHING) if blank else (EVERYTHING, known)
-    table = joint.conditionals
-    own = (table.b_given_a(rows, columns) if blank else table.a_given_b(rows, columns)).flatten()
-    known_id = int(joint.supports[given_blank].ids[known])
+    # the chain m(a) p(b|a) keeps the model's p(b|a) as it is, and its mirror p(a|b)
+    own = construct("l2r" if blank else "r2l", joint.conditionals).conditional(blank, {given_blank: given})
+    support = joint.supports[given_blank]
+    known_id = int(support.ids[support.index(given)])
     return {
         **_context(joint, mlm),
         "blank": blank,
@@ -140,7 +138,7 @@ def conditional_answer(
                 "probability": math.exp(f.log_prob),
                 "log_prob": f.log_prob,
                 "marginal_probability": float(before.log_prob(f.ids[0]).exp()),
-                "model_probability": float(own[support.index(f.ids[0])].exp()),
+                "model_probability": float(own.log_prob(f.ids[0]).exp()),
             }
             for f in after.top(top)
         ],

@@ -45,6 +45,10 @@ class TextAnswer(BaseModel):
     completion_error: dict[str, float | None] | None = Field(
         description="Left-out error of the completion, nats."
     )
+    estimated_error: float | None = Field(None, description="What that does to log q of likely pairs, nats.")
+    apart: list[int] | None = Field(
+        None, description="Tokens of each blank with a row or column of their own."
+    )
     seed: int | None
     passes: int = Field(description="Forward passes made.")
     notes: list[str] = Field(description="What a person should be told.")
