@@ -23,10 +23,10 @@ FIGURES = DOCS / "figures"
 sys.path.append(str(DOCS.parent / "tests" / "web"))
 STATE = "#s=The+man+is+playing+in+the+park.&b=1,2&m=ag&v=product&k=auto"
 PICTURES = {
-    # name: scheme, width, height (None for all of the page), pixels a point
-    "explorer-light": ("light", 1180, 2010, 1.0),
-    "explorer-dark": ("dark", 1180, 2010, 1.0),
-    "explorer-phone": ("light", 390, 1700, 1.5),
+    # name: scheme, width, height, pixels a point
+    "explorer-light": ("light", 1180, 2120, 1.0),
+    "explorer-dark": ("dark", 1180, 2120, 1.0),
+    "explorer-phone": ("light", 390, 2050, 1.25),
 }
 WAIT = 300
 
@@ -43,9 +43,11 @@ def picture(session: Any, name: str, address: str) -> None:
     end = time.monotonic() + WAIT
     done = "return Boolean(document.body.dataset.settled && document.body.dataset.drawn)"
     while not session.execute_script(done):
-        if time.monotonic() > end:
-            told = session.execute_script("return document.getElementById('status').textContent")
-            raise SystemExit(f"the page is not done after {WAIT} s: {told}")
+        trouble = session.find_element("id", "trouble")
+        if time.monotonic() > end or trouble.is_displayed():
+            raise SystemExit(
+                f"the page is not done: {trouble.text or session.find_element('id', 'status').text}"
+            )
         time.sleep(0.1)
     time.sleep(1)  # the charts fade in
     shot = session.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
@@ -57,16 +59,20 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="english")
+    parser.add_argument("--memory", default="4GB", help="of the server; less of it makes smaller tables")
     given = parser.parse_args()
     command = [sys.executable, "-c", "from unmask.cli import main; main()", "serve", "--port", "0"]
     with subprocess.Popen(
-        [*command, "--model", given.model, "--time-limit", str(WAIT)], stdout=subprocess.PIPE, text=True
+        [*command, "--model", given.model, "--memory", given.memory, "--time-limit", str(WAIT)],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as server:
         try:
             assert server.stdout is not None
             found = re.search(r"http://\S+", server.stdout.readline())
             assert found is not None, "the server did not start"
             with chromium(*find()) as session:
+                picture(session, next(iter(PICTURES)), found.group())  # the model answers, the charts load
                 for name in PICTURES:
                     picture(session, name, found.group())
                     print(FIGURES / f"{name}.png")

@@ -28,11 +28,12 @@ function axes(map, given) {
       : { x0: low, x1: high, y0: -0.5, y1: map.rows.length - 0.5 };
     if (at >= 0) shapes.push({ type: "rect", line, ...box });
   }
+  const few = map.columns.length <= 6;
   return {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font, shapes, showlegend: false,
-    margin: { l: 84, r: 6, t: 8, b: 74 }, dragmode: false, hovermode: "closest", bargap: 0.25,
+    margin: { l: 84, r: 6, t: 8, b: few ? 48 : 74 }, dragmode: false, hovermode: "closest", bargap: 0.25,
     hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink"), family: "inherit", size: 13 } },
-    xaxis: { ...base, domain: [0, 0.84], tickvals: map.columns.map((_, i) => i), ticktext: map.columns.map((t) => t.text), tickangle: -45, title: { text: "second blank", font: { color: colour("second"), size: 12 }, standoff: 4 }, range: [-0.5, map.columns.length - 0.5] },
+    xaxis: { ...base, domain: [0, 0.84], tickvals: map.columns.map((_, i) => i), ticktext: map.columns.map((t) => t.text), tickangle: few ? 0 : -45, title: { text: "second blank", font: { color: colour("second"), size: 12 }, standoff: 4 }, range: [-0.5, map.columns.length - 0.5] },
     yaxis: { ...base, domain: [0, 0.84], tickvals: map.rows.map((_, i) => i), ticktext: map.rows.map((t) => t.text), range: [map.rows.length - 0.5, -0.5], title: { text: "first blank", font: { color: colour("first"), size: 12 }, standoff: 4 } },
     xaxis2: { ...base, domain: [0.86, 1], showticklabels: false },
     yaxis2: { ...base, domain: [0.86, 1], showticklabels: false },

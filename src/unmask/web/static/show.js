@@ -67,8 +67,8 @@ export function tokens(answer) {
     const [bar, was] = [make("span", { className: "bar" }), make("span", { className: "bar before" })];
     bar.style.width = `${(100 * t.probability) / most}%`;
     was.style.width = `${(100 * t.marginal_probability) / most}%`;
-    return make("li", {}, bar, was, make("span", { className: "p" }, percent(t.probability)),
-      make("span", { className: "t" }, t.text), make("span", { className: "was" }, `before ${percent(t.marginal_probability)}`));
+    return make("li", {}, make("span", { className: "p" }, percent(t.probability)), make("span", { className: "t" }, t.text),
+      make("span", { className: "bars" }, bar, was), make("span", { className: "was" }, `before ${percent(t.marginal_probability)}`));
   }));
 }
 
