@@ -46,9 +46,8 @@ format: $(READY) ## let ruff format and mend what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(READY) ## the benchmarks, each against a named baseline in the same run, into benchmarks/RESULTS.md
-	@{ echo "# Benchmarks: what \`make bench\` printed last"; echo; \
-	   $(BIN)/python benchmarks/startup.py; echo; $(BIN)/python benchmarks/training.py; } | tee benchmarks/RESULTS.md
+bench: $(READY) ## the benchmarks, each against a named baseline in the same run, into benchmarks/RESULTS.md (LONG=1: all)
+	@$(BIN)/python benchmarks/run.py --data "$(DATA)" $(if $(LONG),--long)
 
 model: $(READY) ## train the embedded English model on DATA (hours; goes on with the run in WORK)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[model]'

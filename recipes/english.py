@@ -1,9 +1,10 @@
 """The recipe of the embedded English model: `make model DATA=../shared/data` runs it from the first line to
 the last.
 
-It writes the SNLI sentences out as plain text, trains with the settings of `english.toml`, or goes on with
-a run that was stopped, and puts the result, in half precision and with its card, into the package. A model
-can also be taken from the last checkpoint of a run that still goes on (`--export-only`).
+It writes the SNLI sentences out as plain text and trains in two stages: with the settings of `english.toml`
+from the encoder, then with those of `english-second.toml` from what the first stage made. A stage that was
+stopped is gone on with. The result goes, in half precision and with its card, into the package. A model can
+also be taken from the last checkpoint of a second stage that still goes on (`--export-only`).
 
     python recipes/english.py --data ../shared/data --work RUN [--export-only]
 """
@@ -81,6 +82,34 @@ def export(finished: Path, tokenizer: Any, settings: Settings, run: Path, target
     print(f"{target}: {size / 1e6:.1f} MB")
 
 
+def write_texts(data: Path, work: Path) -> Path:
+    """Write the SNLI sentences out as text, those of the development set apart; returns their directory."""
+    text = work / "text"
+    text.mkdir(parents=True, exist_ok=True)
+    held = write_sentences(data / "snli" / "dev.tsv", text / "snli-dev.txt", set())
+    write_sentences(data / "snli" / "train-20k.tsv.gz", text / "snli.txt", held)
+    return text
+
+
+def corpora(data: Path, text: Path) -> tuple[str, ...]:
+    """What is trained on, as `NAME=FILE`."""
+    return (
+        f"wikipedia={data / 'corpus' / 'wikipedia.txt.gz'}",
+        f"novels={data / 'corpus' / 'novels.txt.gz'}",
+        f"snli={text / 'snli.txt'}",
+    )
+
+
+def stage(name: str, start: Path, data: Path, text: Path) -> Settings:
+    """The settings of a stage, with the paths of this machine."""
+    return read_settings(
+        HERE / name,
+        start=str(start),
+        corpora=corpora(data, text),
+        held_out_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
+    )
+
+
 def main() -> None:
     """Run the recipe."""
     parser = argparse.ArgumentParser(
@@ -96,21 +125,11 @@ def main() -> None:
     parser.add_argument("--courteous", action="store_true", help="use only the cores that others leave free")
     options = parser.parse_args()
 
-    text = options.work / "text"
-    text.mkdir(parents=True, exist_ok=True)
-    held = write_sentences(options.data / "snli" / "dev.tsv", text / "snli-dev.txt", set())
-    write_sentences(options.data / "snli" / "train-20k.tsv.gz", text / "snli.txt", held)
-    settings = read_settings(
-        HERE / "english.toml",
-        start=str(encoder()),
-        corpora=(
-            f"wikipedia={options.data / 'corpus' / 'wikipedia.txt.gz'}",
-            f"novels={options.data / 'corpus' / 'novels.txt.gz'}",
-            f"snli={text / 'snli.txt'}",
-        ),
-        held_out_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
-    )
-    run = options.work / "run"
+    text = write_texts(options.data, options.work)
+    first, run = options.work / "run", options.work / "second"
+    if not options.export_only and not (first / "model").exists():
+        train(stage("english.toml", encoder(), options.data, text), first, courteous=options.courteous)
+    settings = stage("english-second.toml", first / "model", options.data, text)
     if not options.export_only:
         train(settings, run, courteous=options.courteous)
     finished = run / "model" if not options.export_only else Path(last_checkpoint(run) or run)

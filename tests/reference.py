@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from unmask import PairConditionals
+from unmask.cells import Cells
 
 
 def draw(rows, columns, spread, seed, dtype=torch.float64):
@@ -19,6 +20,34 @@ def draw(rows, columns, spread, seed, dtype=torch.float64):
     return PairConditionals.from_logits(
         normal(rows, columns), normal(rows, columns), normal(rows), normal(columns)
     )
+
+
+def repeat(conditionals, rows, columns):
+    """Return conditionals in which row i is there rows[i] times, column j columns[j] times, and their lumps.
+
+    The lumped conditionals hold what the repeated ones say of each token, once, and how many there are.
+    """
+    a_at, b_at = (torch.arange(len(n)).repeat_interleave(torch.tensor(n)) for n in (rows, columns))
+    repeated = PairConditionals.from_logits(
+        conditionals.a_table[a_at][:, b_at],
+        conditionals.b_table[a_at][:, b_at],
+        conditionals.a_alone[a_at],
+        conditionals.b_alone[b_at],
+    )
+    first_a, first_b = (torch.tensor([0, *n]).cumsum(0)[:-1] for n in (rows, columns))
+    lumped = PairConditionals(
+        repeated.a_table[first_a][:, first_b].contiguous(),
+        repeated.b_table[first_a][:, first_b].contiguous(),
+        repeated.a_alone[first_a],
+        repeated.b_alone[first_b],
+        repeated.a_log_z[first_b],
+        repeated.b_log_z[first_a],
+        repeated.a_support,
+        repeated.b_support,
+        a_cells=Cells(a_at, torch.tensor(rows).double(), torch.zeros(len(a_at)).double()),
+        b_cells=Cells(b_at, torch.tensor(columns).double(), torch.zeros(len(b_at)).double()),
+    )
+    return repeated, lumped, (a_at, b_at)
 
 
 def of_joint(joint):
@@ -118,6 +147,40 @@ def ag(c):
     return normalised(s / np.add.outer(np.exp(theta[:rows]), np.exp(theta[rows:])))
 
 
+def ag_weighted(c, power=1.0):
+    """Damped Newton on the weighted F with a dense Hessian; weights from the both-blank answers."""
+    p, r, a, b = dense(c)
+    rows, columns = p.shape
+
+    def weights(m):
+        log_w = power * np.log(m)
+        w = np.exp(np.maximum(log_w - log_w.max(), -40))
+        return w / w.sum()
+
+    w_a, w_b = weights(a), weights(b)
+    w = np.concatenate([w_a, w_b])
+    s = p * w_b[None, :] + r * w_a[:, None]
+
+    def value(theta):
+        return (s * np.logaddexp.outer(theta[:rows], theta[rows:])).sum() - w @ theta
+
+    theta = np.zeros(rows + columns)
+    for _ in range(300):
+        share = 1 / (1 + np.exp(theta[None, rows:] - theta[:rows, None]))
+        gradient = np.concatenate([(s * share).sum(1), (s * (1 - share)).sum(0)]) - w
+        if np.abs(gradient / w).max() < 1e-11:
+            break
+        d = s * share * (1 - share)
+        hessian = np.block([[np.diag(d.sum(1)), -d], [-d.T, np.diag(d.sum(0))]])
+        scale = np.sqrt(np.diag(hessian))  # rare contexts have tiny rows: solve in scaled unknowns
+        step = -np.linalg.lstsq(hessian / np.outer(scale, scale), gradient / scale, rcond=1e-14)[0] / scale
+        size = 1.0
+        while value(theta + size * step) > value(theta) and size > 1e-4:
+            size /= 2
+        theta = theta + size * step
+    return normalised(s / np.add.outer(np.exp(theta[:rows]), np.exp(theta[rows:])))
+
+
 REFERENCES = {
     "product": product,
     "mrf-logit": mrf_logit,
@@ -125,6 +188,7 @@ REFERENCES = {
     "hcb": hcb,
     "ag": ag,
     "ag-published": ag_published,
+    "ag-weighted": ag_weighted,
     "gibbs": gibbs,
     "l2r": l2r,
     "r2l": r2l,

@@ -206,9 +206,8 @@ class TestTwoBlanks:
         ask = {"mlm": mlm_of("bert"), "method": "l2r"}
         assert unmask.fill(two_blanks("bert"), **ask).evidence["conditionals"] == "exact"
         monkeypatch.setattr(api, "LARGEST_AUTO_EXACT", 50)
-        monkeypatch.setattr(api, "AUTO_CANDIDATES", 30)
         evidence = unmask.fill(two_blanks("bert"), **ask).evidence
-        assert (evidence["conditionals"], evidence["candidates"]) == ("cross", 30)
+        assert (evidence["conditionals"], evidence["candidates"]) == ("cross", 64)
         few = unmask.fill(two_blanks("bert"), support=10, **ask)
         assert table_of(few).shape == (10, 10)
 
@@ -372,12 +371,32 @@ class TestMisuse:
         with pytest.raises(Misuse, match=f"has {count} blanks.*leave two"):
             unmask.fill(text, mlm=mlm_of("bert"))
 
-    def test_tables_beyond_the_memory_budget_are_refused(self, mlm_of: Models) -> None:
+    def test_tables_beyond_the_memory_budget_are_refused_where_they_cannot_be_recomputed(
+        self, mlm_of: Models, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         bert = mlm_of("bert")
         small = MaskedLM(bert.model, bert.tokenizer, device="cpu", memory="48kB")
+        monkeypatch.setattr(small, "_separable", False)  # as in a model whose output layer is not linear
+        monkeypatch.setattr(small, "batch_size", lambda _length: 8)
         with pytest.raises(Failure, match=r"78 by 78 tokens need 48.7 kB.*raise --memory, or take --support"):
-            unmask.fill("[MASK] [MASK]", mlm=small, support="words")
-        assert len(unmask.fill("[MASK] [MASK]", mlm=small).supports[0]) < 78  # auto takes what fits
+            unmask.fill("[MASK] [MASK]", mlm=small)
+
+
+@pytest.mark.parametrize("method", list(unmask.CONSTRUCTIONS))
+@pytest.mark.parametrize("architecture", ["bert", "roberta"])
+def test_tables_beyond_the_memory_budget_are_computed_wherever_they_are_read(
+    method: str, architecture: str, mlm_of: Models
+) -> None:
+    large = mlm_of(architecture)
+    small = MaskedLM(large.model, large.tokenizer, device="cpu", memory="60kB")
+    held, recomputed = (
+        unmask.fill(two_blanks(architecture), mlm=mlm, method=method, candidates="all")
+        for mlm in (large, small)
+    )
+    assert (held.evidence["held"], recomputed.evidence["held"]) == (True, False)
+    torch.testing.assert_close(table_of(recomputed), table_of(held), atol=1e-4, rtol=0)
+    assert recomputed.entropy() == pytest.approx(held.entropy(), abs=1e-5)
+    assert recomputed.top(5)[0].ids == held.top(5)[0].ids
 
 
 def test_loading_by_path_names_the_model_by_it(checkpoint: Callable[[str], object]) -> None:

@@ -13,7 +13,7 @@ from unmask import CONSTRUCTIONS, Misuse, construct
 from unmask.api import load
 from unmask.cloze import parse_braces
 from unmask.conditionals import exact_conditionals
-from unmask.cross import RIDGES, cross_conditionals, ridge
+from unmask.cross import cross_conditionals
 from unmask.vocabulary import Support
 
 SENTENCES = [
@@ -109,35 +109,59 @@ def test_tokens_that_are_asked_for_are_evaluated_however_unlikely(english, pairs
         assert len(evaluated) == 5
 
 
-def test_left_out_predictions_are_what_refitting_without_each_token_gives():
-    generator = torch.Generator().manual_seed(0)
-    features = torch.randn(12, 5, generator=generator, dtype=torch.float64)
-    targets = features @ torch.randn(5, 3, generator=generator, dtype=torch.float64)
-    targets += 0.3 * torch.randn(12, 3, generator=generator, dtype=torch.float64)
-    centred = features - features.mean(0)
-    design = torch.cat([centred, torch.ones(12, 1, dtype=torch.float64)], 1)
-    scale = torch.linalg.svdvals(centred).square().mean()
-
-    def refitted(penalty):
-        punish = penalty * scale * torch.diag(torch.tensor([1.0] * 5 + [0.0], dtype=torch.float64))
-        rows = []
-        for i in range(12):
-            x, y = design[torch.arange(12) != i], targets[torch.arange(12) != i]
-            rows.append(design[i] @ torch.linalg.solve(x.T @ x + punish, x.T @ y))
-        return torch.stack(rows)
-
-    best = min((refitted(p) for p in RIDGES), key=lambda guess: float((guess - targets).square().mean()))
-    torch.testing.assert_close(ridge(features, targets, features)[1], best, atol=1e-8, rtol=0)
+@pytest.fixture(scope="module")
+def wide(english):
+    """A cloze over all words: far more tokens than have a row of their own."""
+    cloze = parse_braces("A {man} is {playing} in the park.", english.vocabulary, english.window)
+    words = Support.words(english.vocabulary)
+    return cloze, (words, words), tuple((token,) for token in cloze.truth)
 
 
-def test_ridge_recovers_a_linear_map():
-    generator = torch.Generator().manual_seed(1)
-    features = torch.randn(40, 6, generator=generator, dtype=torch.float64)
-    weights = torch.randn(6, 4, generator=generator, dtype=torch.float64)
-    queries = torch.randn(9, 6, generator=generator, dtype=torch.float64)
-    answers, left_out = ridge(features, features @ weights + 2, queries)
-    torch.testing.assert_close(answers, queries @ weights + 2, atol=1e-3, rtol=0)
-    torch.testing.assert_close(left_out, features @ weights + 2, atol=1e-3, rtol=0)
+@pytest.mark.parametrize("method", ["ag", "gibbs", "l2r", "r2l", "product"])
+def test_gathering_unlikely_tokens_hardly_moves_the_likely_pairs(english, wide, method):
+    cloze, supports, include = wide
+    some = tuple(
+        words.likeliest(torch.arange(len(words), 0, -1).double(), 2500, cloze.truth) for words in supports
+    )
+    gathered, apart = (
+        construct(method, cross_conditionals(english, cloze, some, 100, include=include, apart=size))
+        for size in (300, 2500)
+    )
+    assert gathered.conditionals.shape == (332, 332)
+    assert apart.conditionals.shape == tuple(len(support) for support in some)
+    likely = apart.top(50)
+    ids = torch.tensor([filling.ids for filling in likely])
+    moved = gathered.log_prob(*ids.T) - torch.tensor([filling.log_prob for filling in likely])
+    assert float(moved.abs().max()) < 0.05
+
+
+def test_a_token_named_is_never_gathered(english, wide):
+    cloze, supports, _ = wide
+    unlikely = int(supports[0].ids[-1])
+    cross = cross_conditionals(english, cloze, supports, 20, include=((unlikely,), ()), apart=50)
+    assert float(cross.a_counts[cross.a_cells.of[supports[0].index(unlikely)]]) == 1
+    assert float(cross.a_counts.sum()) == len(supports[0])
+
+
+def test_more_candidates_hold_all_that_fewer_hold(english, wide):
+    cloze, supports, _ = wide
+    few, more = (
+        cross_conditionals(english, cloze, supports, k, apart=50).evidence["evaluated"] for k in (8, 16)
+    )
+    for fewer_tokens, more_tokens in zip(few, more, strict=True):
+        assert set(fewer_tokens.tolist()) <= set(more_tokens.tolist())
+
+
+def test_auto_doubles_the_candidates_until_the_error_is_tolerable(english, wide):
+    cloze, supports, _ = wide
+    strict, lax = (
+        cross_conditionals(english, cloze, supports, "auto", apart=50, tolerance=tolerance).evidence
+        for tolerance in (1e-6, 10.0)
+    )
+    assert lax["candidates"] == 64
+    assert strict["candidates"] == 512
+    assert strict["passes"] == 2 * 512 + 1  # none is asked about twice
+    assert strict["estimated_error"] < lax["estimated_error"] < 10
 
 
 @pytest.mark.parametrize("candidates", [0, -1, TOKENS + 2])

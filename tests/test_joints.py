@@ -18,6 +18,7 @@ EXAMPLES = [(name, {}) for name in CONSTRUCTIONS] + [
     ("hcb", {"order": "ba", "pivot": 1}),
     ("ag-published", {"rounds": 1}),
     ("ag-published", {"rounds": 7}),
+    ("ag-weighted", {"power": 0.5}),
 ]
 BAD_OPTIONS = [
     ("hcb", {"order": "up"}),
@@ -30,6 +31,11 @@ BAD_OPTIONS = [
     ("ag", {"sweeps": "many"}),
     ("ag", {"pivot": 1}),
     ("product", {"rounds": 3}),
+    ("ag-weighted", {"power": -0.1}),
+    ("ag-weighted", {"power": 2}),
+    ("ag-weighted", {"power": "some"}),
+    ("ag-weighted", {"tolerance": 0}),
+    ("ag-weighted", {"sweeps": 1.5}),
     ("ag-published", {"rounds": 0}),
     ("ag-published", {"rounds": 2.5}),
     ("ag-published", {"rounds": True}),
@@ -126,7 +132,7 @@ def test_the_same_seed_gives_the_same_samples(name, options):
     assert not torch.equal(first, other)
 
 
-@pytest.mark.parametrize("name", ["ag", "hcb", "gibbs"])
+@pytest.mark.parametrize("name", ["ag", "ag-weighted", "hcb", "gibbs"])
 @given(
     rows=st.integers(1, 6),
     columns=st.integers(1, 6),

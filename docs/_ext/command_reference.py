@@ -22,7 +22,9 @@ def command_help(name: str | None) -> tuple[str, str, list[tuple[str, str]]]:
     from unmask.cli import app
 
     root: Any = typer.main.get_command(app)
-    command = root.commands[name] if name else root
+    command = root
+    for part in (name or "").split():  # "wsd fit" is a command of the group "wsd"
+        command = command.commands[part]
     context = command.context_class(command, info_name=f"unmask {name}" if name else "unmask")
     usage = " ".join(command.get_usage(context).removeprefix("Usage:").split())
     records = [p.get_help_record(context) for p in command.params]
@@ -33,6 +35,7 @@ class Command(Directive):
     """Draws the table."""
 
     optional_arguments = 1
+    final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0] if self.arguments else None

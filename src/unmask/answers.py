@@ -98,15 +98,16 @@ def explain_answer(joint: PairJoint, mlm: MaskedLM) -> dict[str, Any]:
     table = joint.conditionals
 
     def told(filling: Filling) -> dict[str, Any]:
-        a, b = (s.indices(i).reshape(1) for s, i in zip(joint.supports, filling.ids, strict=True))
-        first, second = float(table.a_given_b(a, b)), float(table.b_given_a(a, b))
+        tokens = [s.index(i) for s, i in zip(joint.supports, filling.ids, strict=True)]
+        (a, b), (a_tilt, b_tilt) = joint.place(*tokens)
+        first, second = float(table.a_given_b(a, b)) + a_tilt, float(table.b_given_a(a, b)) + b_tilt
         (described,) = joint.describe(torch.tensor([filling.ids]))
         return {
             **filling_answer(described),
             "first_given_second": first,
             "second_given_first": second,
-            "first_alone": float(table.a_alone[a]),
-            "second_alone": float(table.b_alone[b]),
+            "first_alone": float(table.a_alone[a]) + a_tilt,
+            "second_alone": float(table.b_alone[b]) + b_tilt,
             "model_log_score": first + second,
         }
 
@@ -243,6 +244,8 @@ def _context(joint: Joint, mlm: MaskedLM) -> dict[str, Any]:
         "candidates": evidence.get("candidates", len(joint.supports[0])),
         "completion": evidence.get("completion"),
         "completion_error": evidence.get("completion_error"),
+        "estimated_error": evidence.get("estimated_error"),
+        "apart": evidence.get("apart"),
         "seed": evidence.get("seed"),
         "passes": evidence["passes"],
         "solver": _solver(joint),

@@ -5,7 +5,7 @@ Each is a short walk along the way of the data: text -> `Cloze` -> conditionals 
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,11 +13,11 @@ from typing import Any, Literal
 import torch
 
 from unmask.cloze import Cloze, parse_blanks, parse_braces
-from unmask.conditionals import PairConditionals, Supports, both_blank, exact_conditionals, table_bytes
+from unmask.conditionals import PairConditionals, Supports, both_blank, exact_conditionals
 from unmask.constructions import CONSTRUCTIONS, construct
 from unmask.cross import Completion, cross_conditionals
 from unmask.errors import Misuse
-from unmask.joint import Filling, Joint, TokenDistribution
+from unmask.joint import Filling, Joint, Token, TokenDistribution
 from unmask.mlm import DEFAULT_MEMORY, Engine, MaskedLM
 from unmask.models import locate
 from unmask.pair import PairJoint
@@ -27,10 +27,8 @@ from unmask.vocabulary import Support
 Candidates = int | Literal["auto", "all"]
 SupportChoice = int | str
 DEFAULT_METHOD = "ag"
-AUTO_CANDIDATES = 256
-LARGEST_AUTO_SUPPORT = 10_000
 LARGEST_AUTO_EXACT = 512
-"""`auto` asks about every token where there are no more than this, and about 256 a side otherwise."""
+"""`auto` asks about every token where there are no more than this, and about some of them otherwise."""
 
 
 def load(
@@ -69,6 +67,7 @@ def fill(
     candidates: Candidates = "auto",
     completion: Completion = "learned",
     support: SupportChoice = "auto",
+    include: Sequence[Token] = (),
     seed: int = 0,
     truncate: bool = False,
     progress: Progress = silent,
@@ -80,11 +79,12 @@ def fill(
         text: a text with one or two blanks, each written [MASK], ___ or as the model's own mask token.
         mlm: the model; the embedded one if none is given.
         method: the construction, one of `unmask.CONSTRUCTIONS`; one blank needs none.
-        candidates: how many tokens a side the model is asked about: a number, `all` (exact), or `auto`.
+        candidates: how many tokens a side the model is asked about: a number, `all` (exact), or `auto`: 128,
+            and twice as many until the completion of the others is within its tolerance.
         completion: how the tokens that it is not asked about are completed, `learned` or `plain`.
         support: the tokens that a blank may hold: `words` (all but special and unused ones), `all`, a number
-            (the likeliest words with both blank), or `auto` (words, cut to the 10,000 likeliest where
-            there are more, or to what the memory budget holds).
+            (the likeliest words with both blank), or `auto` (words).
+        include: tokens that the model is asked about in any case, at every blank.
         seed: of the random part of the candidates.
         truncate: drop the end of a text that is longer than the model's window.
         progress: told of the forward passes.
@@ -99,6 +99,7 @@ def fill(
         candidates=candidates,
         completion=completion,
         support=support,
+        include=include,
         seed=seed,
         progress=progress,
     )
@@ -213,6 +214,7 @@ def conditionals(
     candidates: Candidates = "auto",
     completion: Completion = "learned",
     support: SupportChoice = "auto",
+    include: Sequence[Token] = (),
     seed: int = 0,
     progress: Progress = silent,
 ) -> PairConditionals | TokenDistribution:
@@ -228,12 +230,13 @@ def conditionals(
             + ", and one or two can be filled jointly: leave two"
         )
     _check_candidates(candidates, min(support, len(tokens)) if isinstance(support, int) else len(tokens))
-    include = tuple((token,) for token in cloze.truth) if cloze.truth else ((),) * len(cloze.blanks)
-    for (token,) in filter(None, include):
+    named = tuple(int(tokens.ids[tokens.index(token)]) for token in include)
+    kept = [named + ((cloze.truth[n],) if cloze.truth else ()) for n in range(len(cloze.blanks))]
+    for token in cloze.truth or ():
         tokens.index(token)
     if len(cloze.blanks) == 1:
-        return _one_blank(mlm, cloze, tokens, support, include[0])
-    supports, outside = _supports(mlm, cloze, tokens, support, include)
+        return _one_blank(mlm, cloze, tokens, support, kept[0])
+    supports, outside = _supports(mlm, cloze, tokens, support, kept)
     most = max(len(tokens_of_blank) for tokens_of_blank in supports)
     if candidates == "all" or (candidates == "auto" and most <= LARGEST_AUTO_EXACT):
         table = exact_conditionals(mlm, cloze, supports, progress)
@@ -242,9 +245,9 @@ def conditionals(
             mlm,
             cloze,
             supports,
-            min(AUTO_CANDIDATES, most) if candidates == "auto" else candidates,
+            candidates,
             completion=completion,
-            include=(include[0], include[1]),
+            include=(kept[0], kept[1]),
             seed=seed,
             progress=progress,
         )
@@ -292,21 +295,17 @@ def _tokens(mlm: MaskedLM, support: SupportChoice) -> Support:
 
 
 def _supports(
-    mlm: MaskedLM, cloze: Cloze, tokens: Support, support: SupportChoice, include: tuple[tuple[int, ...], ...]
+    mlm: MaskedLM,
+    cloze: Cloze,
+    tokens: Support,
+    support: SupportChoice,
+    include: Sequence[tuple[int, ...]],
 ) -> tuple[Supports, tuple[float, float]]:
-    """Return the tokens of each blank, and the mass that the model puts outside them with both blank.
-
-    `auto` keeps them all where the tables are affordable, and cuts them to the likeliest otherwise.
-    """
-    most = len(tokens)
-    if isinstance(support, int):
-        most = support
-    elif support == "auto":
-        most = min(LARGEST_AUTO_SUPPORT, math.isqrt(mlm.memory // table_bytes(1, 1)))
-    if most >= len(tokens):
+    """Return the tokens of each blank, and the mass that the model puts outside them with both blank."""
+    if not isinstance(support, int) or support >= len(tokens):
         return (tokens, tokens), (0.0, 0.0)
     alone = both_blank(mlm, cloze, (tokens, tokens))
-    a, b = (tokens.likeliest(log_m, most, kept) for log_m, kept in zip(alone, include, strict=True))
+    a, b = (tokens.likeliest(log_m, support, kept) for log_m, kept in zip(alone, include, strict=True))
     inside = [float(log_m[tokens.indices(s.ids)].exp().sum()) for log_m, s in zip(alone, (a, b), strict=True)]
     return (a, b), (max(0.0, 1 - inside[0]), max(0.0, 1 - inside[1]))
 

@@ -8,6 +8,7 @@ fill in random ones and go on.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,60 @@ HUB_NAME = re.compile(r"^[\w.-]+(/[\w.-]+)?$")
 
 def open_checkpoint(source: str | Path, *, allow_pickle: bool = False) -> tuple[Any, Any]:
     """Return the model (float32, in evaluation mode) and the tokenizer of a directory or a hub name."""
-    source = str(source)
+    source, is_directory, config, tokenizer = _open_parts(str(source), allow_pickle=allow_pickle)
+    _check_tokenizer(source, tokenizer)
+    from transformers import AutoModelForMaskedLM
+
+    model, report = _open_weights(AutoModelForMaskedLM, source, config, is_directory, allow_pickle)
+    _check_weights(source, model, report)
+    return model.eval().requires_grad_(False), tokenizer
+
+
+def open_encoder(source: str | Path, *, allow_pickle: bool = False) -> tuple[Any, Any]:
+    """Return the encoder alone (float32, in evaluation mode) and the tokenizer; a head need not be there."""
+    source, is_directory, config, tokenizer = _open_parts(str(source), allow_pickle=allow_pickle)
+    _check_vocabulary(source, tokenizer)
+    from transformers import AutoModel
+
+    model, report = _open_weights(AutoModel, source, config, is_directory, allow_pickle)
+    # a pooler makes one vector of a text for a classifier; the encoder does without
+    report["missing_keys"] = {name for name in report["missing_keys"] if "pooler" not in name}
+    _check_weights(source, model, report)
+    return model.eval().requires_grad_(False), tokenizer
+
+
+def open_with_head(
+    source: str | Path,
+    kind: Any,
+    settings: Mapping[str, Any],
+    *,
+    pretrained: bool = True,
+    allow_pickle: bool = False,
+) -> tuple[Any, Any]:
+    """Return a model for training with a fresh head of a kind (an `AutoModelFor...`), and the tokenizer.
+
+    `settings` go into the config where it has them; without `pretrained` the encoder is fresh, too. The whole
+    of a model that was trained with such a head is taken as it is.
+    """
+    source, is_directory, config, tokenizer = _open_parts(str(source), allow_pickle=allow_pickle)
+    _check_vocabulary(source, tokenizer)
+    for name, value in settings.items():
+        if hasattr(config, name):
+            setattr(config, name, value)
+    if not pretrained:
+        return kind.from_config(config, dtype=torch.float32), tokenizer
+    model, report = _open_weights(kind, source, config, is_directory, allow_pickle)
+    encoder = f"{model.base_model_prefix}."
+    report["missing_keys"] = {
+        name for name in report["missing_keys"] if name.startswith(encoder) and "pooler" not in name
+    }
+    report["mismatched_keys"] = {key for key in report["mismatched_keys"] if key[0].startswith(encoder)}
+    _check_weights(source, model, report)
+    return model, tokenizer
+
+
+def _open_parts(source: str, *, allow_pickle: bool) -> tuple[str, bool, Any, Any]:
+    """Return the source, whether it is a directory, the config and the tokenizer."""
     try:
         is_directory, exists = Path(source).is_dir(), Path(source).exists()
     except OSError:  # longer than a path may be
@@ -55,10 +109,16 @@ def open_checkpoint(source: str | Path, *, allow_pickle: bool = False) -> tuple[
             f"the tokenizer of '{source}' can't be read ({_first_line(error)}): expected its files, such as "
             f"tokenizer.json or vocab.txt, beside the weights"
         ) from error
-    _check_tokenizer(source, tokenizer)
+    return source, is_directory, config, tokenizer
+
+
+def _open_weights(
+    kind: Any, source: str, config: Any, is_directory: bool, allow_pickle: bool
+) -> tuple[Any, dict[str, Any]]:
+    """Return the model of a kind, and the library's report of what was missing or did not fit."""
     config.return_dict = True  # some old checkpoints ask for bare tuples
     try:
-        model, report = AutoModelForMaskedLM.from_pretrained(
+        model, report = kind.from_pretrained(
             source,
             config=config,
             trust_remote_code=False,
@@ -69,8 +129,7 @@ def open_checkpoint(source: str | Path, *, allow_pickle: bool = False) -> tuple[
         )
     except Exception as error:
         raise _cannot_open(source, error, is_directory) from error
-    _check_weights(source, model, report)
-    return model.eval().requires_grad_(False), tokenizer
+    return model, report
 
 
 def _check_files(directory: Path, *, allow_pickle: bool) -> None:
@@ -88,14 +147,19 @@ def _check_files(directory: Path, *, allow_pickle: bool) -> None:
         )
 
 
-def _check_tokenizer(source: str, tokenizer: Any) -> None:
-    """Refuse a tokenizer that can't read a text or can't mark a blank in it."""
+def _check_vocabulary(source: str, tokenizer: Any) -> None:
+    """Refuse a tokenizer that can't read a text."""
     if set(tokenizer.get_vocab().values()) <= set(tokenizer.all_special_ids):
         # where the files of the vocabulary are missing, the library makes up a tokenizer without one
         raise Failure(
             f"'{source}' holds no vocabulary: expected the files of its tokenizer, such as tokenizer.json or "
             f"vocab.txt, beside the weights"
         )
+
+
+def _check_tokenizer(source: str, tokenizer: Any) -> None:
+    """Refuse a tokenizer that can't read a text or can't mark a blank in it."""
+    _check_vocabulary(source, tokenizer)
     if tokenizer.mask_token_id is None:
         raise Misuse(
             f"the tokenizer of '{source}' has no mask token, so it can't mark a blank: give a masked "

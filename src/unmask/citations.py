@@ -76,6 +76,7 @@ METHODS = {
     "hcb": ("besag1974", "torroba2023"),
     "ag": ("arnold1998", "torroba2023", "newman2023"),
     "ag-published": ("arnold1998", "torroba2023"),
+    "ag-weighted": ("arnold1998", "torroba2023", "newman2023"),
     "gibbs": ("heckerman2000", "grassmann1985"),
     "l2r": ("torroba2023",),
     "r2l": ("torroba2023",),

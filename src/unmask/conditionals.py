@@ -6,6 +6,10 @@ tokens of the support, and log m(a), log m(b), the distributions when both are b
 one number a context, so that number is kept (`a_log_z` for each b, `b_log_z` for each a) instead of two
 further tables.
 
+A row or a column may stand for several unlikely tokens at once (`unmask.cells`): tables then hold what a
+single one of them has, and every sum over tokens is a sum over rows or columns weighted by `a_counts` or
+`b_counts`.
+
 The tables may come from a `MaskedLM` (`exact_conditionals` here: one forward pass for every token at each
 side; `unmask.cross` for the likely tokens only) or from anywhere else (`PairConditionals.from_logits`).
 """
@@ -21,15 +25,15 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from unmask.cells import Cells
 from unmask.cloze import Cloze
 from unmask.errors import Failure, Misuse
 from unmask.memory import show_bytes
 from unmask.mlm import MaskedLM
 from unmask.progress import Progress, silent
+from unmask.recomputed import Index as Index
+from unmask.recomputed import Recomputed
 from unmask.vocabulary import Support
-
-Index: TypeAlias = slice | Tensor
-"""Which rows or columns of a table: a slice, or a tensor of indices."""
 
 EVERYTHING = slice(None)
 BLOCK_CELLS = 2**21
@@ -37,6 +41,8 @@ STATES_AT_ONCE = 256
 
 SMALLEST_LINEAR = -80.0
 """Log-probabilities above this are safe as float32 probabilities (the smallest normal one is e^-87.3)."""
+WORKING = 2**28
+"""Bytes of a memory budget that are left to batches and blocks (a quarter of a budget below a gigabyte)."""
 SMALL_TABLE = 2**17
 """Tables of fewer cells are solved by plain code in log space: nothing faster is worth its start-up."""
 
@@ -52,14 +58,16 @@ class PairConditionals:
         b_alone: log m(b), [b], with both blank.
         a_log_z: what the logits of a given b exceed log p(a|b) by, [b].
         b_log_z: the same for the logits of b given a, [a].
-        a_support, b_support: which tokens the rows and the columns stand for.
+        a_support, b_support: which tokens A and B may hold.
         evidence: how the tables came about, for reports.
         linear: whether the tables hold probabilities, as large ones of a model do: half the memory where the
             solvers want probabilities, and as precise while none is below e^-80.
+            Tables that don't fit in memory are `Recomputed` wherever they are read.
+        a_cells, b_cells: which row or column each token of the supports has; None if every token has its own.
     """
 
-    a_table: Tensor
-    b_table: Tensor
+    a_table: Tensor | Recomputed
+    b_table: Tensor | Recomputed
     a_alone: Tensor
     b_alone: Tensor
     a_log_z: Tensor
@@ -68,6 +76,8 @@ class PairConditionals:
     b_support: Support
     evidence: dict[str, Any] = field(default_factory=dict)
     linear: bool = False
+    a_cells: Cells | None = None
+    b_cells: Cells | None = None
 
     @classmethod
     def from_logits(
@@ -136,8 +146,28 @@ class PairConditionals:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many tokens A and B can hold."""
-        return len(self.a_support), len(self.b_support)
+        """How many rows and columns the tables have."""
+        return int(self.a_table.shape[0]), int(self.a_table.shape[1])
+
+    @property
+    def cells(self) -> tuple[Cells, Cells]:
+        """The rows and the columns that the tokens of A and of B have."""
+        return self.a_cells or Cells.singles(self.shape[0]), self.b_cells or Cells.singles(self.shape[1])
+
+    @property
+    def a_counts(self) -> Tensor | None:
+        """How many tokens each row stands for, [a]; None if each stands for one."""
+        return None if self.a_cells is None else self.a_cells.counts.to(self.device)
+
+    @property
+    def b_counts(self) -> Tensor | None:
+        """How many tokens each column stands for, [b]; None if each stands for one."""
+        return None if self.b_cells is None else self.b_cells.counts.to(self.device)
+
+    @property
+    def recomputed(self) -> bool:
+        """Whether the tables are not held, but computed anew wherever they are read."""
+        return isinstance(self.a_table, Recomputed)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -161,28 +191,31 @@ class PairConditionals:
 
     @cached_property
     def probabilities(self) -> tuple[Tensor, Tensor] | None:
-        """Both tables as probabilities, for the fast solvers; None if they are small or would underflow."""
-        if self.linear:
-            return self.a_table, self.b_table
-        if not self._can_be_linear:
+        """Both tables as probabilities, for the fast solvers; None if small, recomputed or underflowing."""
+        p, r = self.a_table, self.b_table
+        if isinstance(p, Recomputed) or isinstance(r, Recomputed):
             return None
-        return self.a_table.exp(), self.b_table.exp()
+        if self.linear:
+            return p, r
+        return (p.exp(), r.exp()) if self._can_be_linear else None
 
     @cached_property
     def smallest(self) -> float:
         """The smallest log-probability of both tables."""
-        smallest = torch.minimum(self.a_table.min(), self.b_table.min()).double()
-        return float(smallest.log() if self.linear else smallest)
+        return min(
+            float(torch.minimum(self.a_given_b(rows).min(), self.b_given_a(rows).min()))
+            for rows in row_blocks(*self.shape)
+        )
 
     @cached_property
     def _can_be_linear(self) -> bool:
-        if self.a_table.numel() < SMALL_TABLE or self.device.type != "cpu":
+        if self.recomputed or math.prod(self.shape) < SMALL_TABLE or self.device.type != "cpu":
             return False
         return self.smallest > SMALLEST_LINEAR
 
     def rows_as_probabilities(self, rows: slice) -> tuple[Tensor, Tensor]:
         """Return p(a|b) and p(b|a) of a block of rows, in float64."""
-        p, r = self.a_table[rows].double(), self.b_table[rows].double()
+        p, r = (cells(table, rows, EVERYTHING).double() for table in (self.a_table, self.b_table))
         return (p, r) if self.linear else (p.exp(), r.exp())
 
     def made_linear(self) -> PairConditionals:
@@ -190,6 +223,8 @@ class PairConditionals:
 
         For tables that nobody else holds: these conditionals must not be used any more.
         """
+        if isinstance(self.a_table, Recomputed) or isinstance(self.b_table, Recomputed):
+            return self
         if self.linear or not self._can_be_linear:
             return self
         return replace(self, a_table=self.a_table.exp_(), b_table=self.b_table.exp_(), linear=True)
@@ -202,8 +237,10 @@ def row_blocks(rows: int, columns: int) -> Iterator[slice]:
         yield slice(start, min(start + size, rows))
 
 
-def cells(table: Tensor, rows: Index, columns: Index) -> Tensor:
+def cells(table: Tensor | Recomputed, rows: Index, columns: Index) -> Tensor:
     """Return a block of a table, copying no more than the block."""
+    if isinstance(table, Recomputed):
+        return table.block(rows, columns)
     if isinstance(rows, slice) or isinstance(columns, slice):
         return table[rows, columns]
     return table[rows[:, None], columns[None, :]]
@@ -219,14 +256,20 @@ def exact_conditionals(
 ) -> PairConditionals:
     """Ask the model for every token at each side: V_a + V_b + 1 forward passes."""
     check_pair(cloze)
-    check_tables_fit(mlm, supports)
+    fits = tables_fit(mlm, len(supports[0]), len(supports[1]))
     alone = both_blank(mlm, cloze, supports)
     # the columns of p(a|b) come from fillings of B seen at A; the rows of p(b|a) from fillings of A seen at B
-    a_states = mlm.states(mlm.fillings(cloze, 1, supports[1].ids), cloze.blanks[0], progress)
-    b_states = mlm.states(mlm.fillings(cloze, 0, supports[0].ids), cloze.blanks[1], progress)
-    a_table, a_log_z = decoded(mlm, a_states, supports[0], as_columns=True)
-    b_table, b_log_z = decoded(mlm, b_states, supports[1])
-    evidence = {"conditionals": "exact", "passes": len(supports[0]) + len(supports[1]) + 1}
+    a_states = mlm.filled_states(cloze, 1, supports[1].ids, cloze.blanks[0], progress)
+    b_states = mlm.filled_states(cloze, 0, supports[0].ids, cloze.blanks[1], progress)
+    a_table: Tensor | Recomputed
+    b_table: Tensor | Recomputed
+    if fits:
+        a_table, a_log_z = decoded(mlm, a_states, supports[0], as_columns=True)
+        b_table, b_log_z = decoded(mlm, b_states, supports[1])
+    else:
+        a_table, a_log_z = recomputed(mlm, a_states, supports[0], by_asked=True)
+        b_table, b_log_z = recomputed(mlm, b_states, supports[1], by_asked=False)
+    evidence = {"conditionals": "exact", "passes": len(supports[0]) + len(supports[1]) + 1, "held": fits}
     made = PairConditionals(a_table, b_table, *alone, a_log_z, b_log_z, *supports, evidence)
     return made.made_linear()
 
@@ -242,16 +285,18 @@ def table_bytes(rows: int, columns: int) -> int:
     return 2 * 4 * rows * columns
 
 
-def check_tables_fit(mlm: MaskedLM, supports: Supports) -> None:
-    """Insist that the tables of a pair fit the memory budget."""
-    rows, columns = len(supports[0]), len(supports[1])
+def tables_fit(mlm: MaskedLM, rows: int, columns: int) -> bool:
+    """Tell whether a pair's tables fit the memory budget; refuse those that can't be recomputed either."""
     needed = table_bytes(rows, columns)
-    if needed > mlm.memory:
-        fitting = math.isqrt(mlm.memory // table_bytes(1, 1))
+    if needed <= mlm.memory - min(WORKING, mlm.memory // 4):
+        return True
+    if mlm.output_weights(torch.zeros(1, dtype=torch.long)) is None:
+        fitting = math.isqrt(mlm.memory // table_bytes(1, 1) * 3 // 4)
         raise Failure(
             f"the tables of {rows} by {columns} tokens need {show_bytes(needed)}, but the memory budget is "
             f"{show_bytes(mlm.memory)}: raise --memory, or take --support {fitting} for the likeliest tokens"
         )
+    return False
 
 
 def both_blank(mlm: MaskedLM, cloze: Cloze, supports: Supports) -> tuple[Tensor, Tensor]:
@@ -265,14 +310,17 @@ def both_blank(mlm: MaskedLM, cloze: Cloze, supports: Supports) -> tuple[Tensor,
 
 
 def decoded(
-    mlm: MaskedLM, states: Tensor, support: Support, *, as_columns: bool = False
+    mlm: MaskedLM, states: Tensor, support: Support, cells: Cells | None = None, *, as_columns: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Return log-probabilities over the support [states, support] and the logits' normalisers [states].
 
+    `cells` gathers the tokens: [states, cells], what a single token of each has on the average.
     `as_columns` lays the table out [support, states].
     """
-    decode = mlm.decoder(support.ids)
-    shape = (len(support), len(states)) if as_columns else (len(states), len(support))
+    gather = None if cells is None or cells.apart else _Gatherer(cells, mlm.tables_on)
+    decode = mlm.decoder(support.ids if gather is None else support.ids[gather.order])
+    width = len(support) if gather is None else len(gather.counts)
+    shape = (width, len(states)) if as_columns else (len(states), width)
     table = torch.empty(shape, device=mlm.tables_on)
     by_state = table.T if as_columns else table
     log_z = torch.empty(len(states), device=mlm.tables_on, dtype=torch.float64)
@@ -281,5 +329,39 @@ def decoded(
         block = decode(states[part].to(mlm.device)).to(mlm.tables_on)
         total = block.logsumexp(1)
         log_z[part] = total
-        by_state[part] = block.sub_(total[:, None])
+        block = block.sub_(total[:, None])
+        by_state[part] = block if gather is None else gather(block)
     return table, log_z
+
+
+def recomputed(
+    mlm: MaskedLM, states: Tensor, support: Support, *, by_asked: bool
+) -> tuple[Recomputed, Tensor]:
+    """Return the same table in a form that is computed wherever it is read, and the normalisers [states]."""
+    found = mlm.output_weights(support.ids)
+    assert found is not None
+    weights, offset = (part.to(mlm.tables_on) for part in found)
+    states = states.to(mlm.tables_on)
+    log_z = torch.empty(len(states), device=mlm.tables_on, dtype=torch.float64)
+    for start in range(0, len(states), STATES_AT_ONCE):
+        part = slice(start, start + STATES_AT_ONCE)
+        log_z[part] = torch.addmm(offset, states[part], weights.T).logsumexp(1)
+    return Recomputed(weights, offset, states, log_z, by_asked), log_z
+
+
+class _Gatherer:
+    """Turns log-probabilities of tokens, in the order of their cells, into those of cells."""
+
+    def __init__(self, cells: Cells, device: torch.device) -> None:
+        self.order, self.counts = cells.order, cells.counts.to(device)
+        self._lead = int((cells.counts == 1).long().cumprod(0).sum())  # cells of one token come first
+        grouped = torch.arange(self._lead, len(cells)).repeat_interleave(cells.counts[self._lead :].long())
+        self._sums = torch.zeros(len(grouped), len(cells) - self._lead, device=device)
+        self._sums[torch.arange(len(grouped)), grouped - self._lead] = 1
+        self._sums /= self.counts[self._lead :].to(self._sums)
+
+    def __call__(self, block: Tensor) -> Tensor:
+        """[states, tokens] -> [states, cells]."""
+        means = block[:, self._lead :].exp() @ self._sums
+        logs = means.clamp_min(torch.finfo(means.dtype).tiny).log()
+        return torch.cat([block[:, : self._lead], logs], dim=1)

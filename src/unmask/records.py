@@ -47,7 +47,7 @@ class Records:
             new = not self.path.exists()
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            raise self._refused(error) from None
+            raise _refusal(self.path, error) from None
         try:
             self._lock()
             self._recover()
@@ -76,7 +76,7 @@ class Records:
         except OSError as error:
             with suppress(OSError):
                 os.ftruncate(self._file, self._length)  # leave whole lines behind
-            raise self._refused(error) from None
+            raise _refusal(self.path, error) from None
         self._length += len(line)
         self._count += 1
         if key is not None:
@@ -148,13 +148,29 @@ class Records:
             os.ftruncate(self._file, self._length)
             os.fsync(self._file)
 
-    def _refused(self, error: OSError) -> Failure:
-        if error.errno in FULL:
-            return Failure(
-                f"{self.path}: the disk is full: make room and start the same command again; what is "
-                f"finished is kept"
-            )
-        return Failure(f"{self.path}: {error.strerror or error}: check the path and its permissions")
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that a kill leaves the old one or the new one, never half of it."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise _refusal(path, error) from None
+
+
+def _refusal(path: Path, error: OSError) -> Failure:
+    """One line for what the file system refused."""
+    if error.errno in FULL:
+        return Failure(
+            f"{path}: the disk is full: make room and start the same command again; what is finished is kept"
+        )
+    return Failure(f"{path}: {error.strerror or error}: check the path and its permissions")
 
 
 def _sync_directory(directory: Path) -> None:

@@ -169,10 +169,11 @@ class TestSettings:
         assert "one forward pass over 9 tokens needs about" in outcome.line
         assert "but the memory budget is 1 kB: raise --memory or shorten the text" in outcome.line
 
-    def test_a_memory_budget_that_cannot_hold_the_tables(self, run: Run, bert: str) -> None:
+    def test_a_memory_budget_that_cannot_hold_the_tables_is_kept_all_the_same(
+        self, run: Run, bert: str
+    ) -> None:
         outcome = run("fill", TWO, "-m", bert, "--memory", "48kB", "--support", "words")
-        assert outcome.code == 1
-        assert "78 by 78 tokens need 48.7 kB, but the memory budget is 48 kB: raise --memory" in outcome.line
+        assert outcome.code == 0
 
 
 class TestModel:

@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 
 import reference
 from unmask import PairConditionals, construct
+from unmask.constructions.arnold_gokhale import starting_point
 from unmask.evaluation.metrics import average_kl
+from unmask.kernels.anderson import Anderson
+from unmask.kernels.newman import sweep_in_logs
 
 
 def gradient_norm(joint):
@@ -118,3 +121,54 @@ def test_the_answer_does_not_depend_on_which_blank_comes_first():
     torch.testing.assert_close(
         construct("ag", swapped).log_block(slice(None), slice(None)).T, table, atol=1e-6, rtol=0
     )
+
+
+@pytest.mark.parametrize("spread", [1.0, 5.0, 20.0])  # by sweeps alone, and by Newton's method
+@pytest.mark.parametrize("smallest", [1, 10**9])  # on probabilities, and on logarithms
+def test_a_lumped_table_gives_each_token_what_the_repeated_one_does(monkeypatch, spread, smallest):
+    monkeypatch.setattr("unmask.conditionals.SMALL_TABLE", smallest)
+    rows, columns = [1, 4, 1, 2, 1, 30, 1, 1, 1], [3, 1, 1, 1, 7, 1, 1]
+    repeated, lumped, (a_at, b_at) = reference.repeat(reference.draw(9, 7, spread, seed=3), rows, columns)
+    whole, small = construct("ag", repeated), construct("ag", lumped)
+    assert small.evidence["converged"]
+    torch.testing.assert_close(small.log_x[a_at], whole.log_x, atol=1e-5, rtol=0)
+    torch.testing.assert_close(small.log_y[b_at], whole.log_y, atol=1e-5, rtol=0)
+    pairs = torch.cartesian_prod(torch.arange(len(a_at)), torch.arange(len(b_at))).T
+    torch.testing.assert_close(small.log_prob(*pairs), whole.log_prob(*pairs), atol=1e-5, rtol=0)
+
+
+def test_extrapolation_reaches_the_same_point_in_fewer_sweeps():
+    conditionals = reference.draw(40, 50, 4.0, seed=3)
+    log_x, log_y = starting_point(conditionals)
+    plain = 0
+    while True:
+        swept = sweep_in_logs(conditionals, log_x, log_y)
+        log_x, log_y, plain = swept.log_x, swept.log_y, plain + 1
+        if swept.gradient < 1e-10:
+            break
+    joint = construct("ag", conditionals)
+    assert joint.evidence["newton_steps"] == 0
+    assert joint.evidence["sweeps"] < plain / 2
+    torch.testing.assert_close(joint.log_y, log_y - log_y.mean(), atol=1e-7, rtol=0)
+
+
+def test_an_extrapolation_that_misleads_is_taken_back(monkeypatch):
+    """Steps in a wrong direction cost a sweep each, and nothing else."""
+
+    def astray(self, theta, landing):
+        return landing + np.linspace(-3, 3, len(landing))
+
+    conditionals = reference.draw(40, 50, 1.0, seed=3)
+    honest = construct("ag", conditionals)
+    monkeypatch.setattr(Anderson, "next", astray)
+    misled = construct("ag", conditionals)
+    assert misled.evidence["converged"]
+    torch.testing.assert_close(misled.log_y, honest.log_y, atol=1e-7, rtol=0)
+
+
+def test_tables_in_single_precision_reach_a_gradient_that_single_precision_can_not_show():
+    generator = torch.Generator().manual_seed(0)
+    logits = [torch.randn(400, 350, generator=generator) for _ in range(2)]
+    joint = construct("ag", PairConditionals.from_logits(*logits), tolerance=1e-11)
+    assert joint.evidence["converged"]
+    assert joint.evidence["newton_steps"] == 0

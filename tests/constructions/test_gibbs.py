@@ -57,3 +57,18 @@ def test_a_chain_that_is_too_large_to_eliminate_and_too_slow_to_settle_says_so(m
     monkeypatch.setattr(gibbs, "MOST_STEPS", 3)
     joint = construct("gibbs", reference.draw(20, 20, 10.0, seed=0))
     assert joint.evidence["converged"] is False
+
+
+@pytest.mark.parametrize("way", ["steps", "probabilities", "elimination"])
+def test_a_lumped_table_gives_each_token_what_the_repeated_one_does(monkeypatch, way):
+    if way == "probabilities":
+        monkeypatch.setattr("unmask.conditionals.SMALL_TABLE", 1)
+    if way == "elimination":
+        monkeypatch.setattr(gibbs, "TOLERANCE", 0.0)
+    rows, columns = [1, 4, 1, 2, 1, 30, 1], [3, 1, 1, 1, 7]
+    repeated, lumped, (a_at, b_at) = reference.repeat(reference.draw(7, 5, 2.0, seed=3), rows, columns)
+    small = construct("gibbs", lumped)
+    assert small.evidence["direct"] == (way == "elimination")
+    torch.testing.assert_close(whole(lumped)[a_at][:, b_at], whole(repeated), atol=2e-5, rtol=0)
+    assert float((small.log_v.exp() * torch.tensor(columns)).sum()) == pytest.approx(1)
+    assert float((small.log_u.exp() * torch.tensor(rows)).sum()) == pytest.approx(1)

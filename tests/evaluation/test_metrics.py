@@ -1,21 +1,195 @@
+"""Every metric beside a brute-force float64 twin, written from the definitions on whole tables."""
+
+import dataclasses
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
 import reference
-from unmask import CONSTRUCTIONS, construct
-from unmask.evaluation.metrics import average_kl, incompatibility
+from tiny import sentence
+from unmask import CONSTRUCTIONS, api, construct
+from unmask.cloze import parse_braces
+from unmask.conditionals import PairConditionals
+from unmask.evaluation import metrics
+from unmask.evaluation.metrics import average_kl, counts_of, incompatibility, marginals_of, measure
+
+
+def divergence(p, q):
+    return (p * np.log(p / q)).sum()
+
+
+def brute_force(q, p, r, truth):
+    """All metrics from whole tables q(a, b), p(a|b), p(b|a) and the true pair, context by context."""
+    rows, columns = q.shape
+    contexts = [(p[:, b], q[:, b] / q[:, b].sum()) for b in range(columns)]
+    contexts += [(r[a], q[a] / q[a].sum()) for a in range(rows)]
+    a, b = truth
+    true = (contexts[b], contexts[columns + a])
+    middle = [(x, y, (x + y) / 2) for x, y in contexts]
+    return {
+        "log_prob": np.log(q[a, b]),
+        "log_a_given_b": np.log(true[0][1][a]),
+        "log_b_given_a": np.log(true[1][1][b]),
+        "a_kl": np.mean([divergence(x, y) for x, y in contexts]),
+        "g_kl": np.mean([divergence(x, y) for x, y in true]),
+        "reverse_kl": np.mean([divergence(y, x) for x, y in contexts]),
+        "jsd": np.mean([(divergence(x, m) + divergence(y, m)) / 2 for x, y, m in middle]),
+        "rank": 1 + (q > q[a, b]).sum(),
+    }
+
+
+def whole(joint):
+    return joint.log_block(slice(None), slice(None)).double().exp().numpy()
 
 
 @pytest.mark.parametrize("name", list(CONSTRUCTIONS))
-def test_average_kl_is_the_mean_over_all_contexts(name):
-    conditionals = reference.draw(5, 8, 1.5, seed=9)
+@pytest.mark.parametrize("spread", [0.5, 3.0])
+def test_all_metrics_equal_brute_force(name, spread, monkeypatch):
+    conditionals = reference.draw(13, 9, spread, seed=3)
     p, r, _, _ = reference.dense(conditionals)
     joint = construct(name, conditionals)
-    q = joint.log_block(slice(None), slice(None)).double().exp().numpy()
-    contexts = [(p[:, b] * np.log(p[:, b] / (q[:, b] / q[:, b].sum()))).sum() for b in range(8)]
-    contexts += [(r[a] * np.log(r[a] / (q[a] / q[a].sum()))).sum() for a in range(5)]
-    assert average_kl(joint) == pytest.approx(np.mean(contexts), abs=1e-9)
+    expected = brute_force(whole(joint), p, r, (4, 7))
+    if name == "product":  # U-PPL is the model's own
+        expected |= {"log_a_given_b": np.log(p[4, 7]), "log_b_given_a": np.log(r[4, 7])}
+    monkeypatch.setattr("unmask.evaluation.metrics.CACHED_CELLS", 40)  # many blocks
+    found = measure(joint, (4, 7))
+    assert dataclasses.asdict(found) == pytest.approx(expected, abs=1e-9)
+    assert found.pair_loss == pytest.approx(-expected["log_prob"] / 2)
+    assert found.unary_loss == pytest.approx(-(expected["log_a_given_b"] + expected["log_b_given_a"]) / 2)
+    assert average_kl(joint) == pytest.approx(expected["a_kl"], abs=1e-9)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta"])
+def test_on_a_tiny_model_all_metrics_equal_a_float64_computation(architecture, mlm_of, plain_model):
+    """From the plain Hugging Face model, one text at a time, to every metric: nothing of unmask between."""
+    mlm = mlm_of(architecture)
+    text = sentence(architecture).replace("man", "{man}").replace(" is", " {is}")
+    cloze = parse_braces(text, mlm.vocabulary, mlm.window)
+    ids = mlm.vocabulary.special_ids | mlm.vocabulary.unused_ids
+    words = [i for i in range(mlm.vocabulary.size) if i not in ids]
+    model = plain_model(architecture)
+
+    def conditional(asked, filled):
+        given = []
+        for token in words:
+            row = torch.tensor([cloze.ids])
+            row[0, cloze.blanks[filled]] = token
+            with torch.no_grad():
+                given.append(model(input_ids=row).logits[0, cloze.blanks[asked]][words].double())
+        return torch.stack(given).log_softmax(1).exp().numpy()
+
+    p, r = conditional(0, 1).T, conditional(1, 0)
+    truth = tuple(words.index(t) for t in cloze.truth)
+    table = api.conditionals(mlm, cloze, candidates="all")
+    for name in CONSTRUCTIONS:
+        joint = construct(name, table)
+        expected = brute_force(whole(joint) / whole(joint).sum(), p, r, truth)
+        if name == "product":
+            expected |= {"log_a_given_b": np.log(p[truth]), "log_b_given_a": np.log(r[truth])}
+        assert dataclasses.asdict(measure(joint, truth)) == pytest.approx(expected, abs=1e-5, rel=1e-5)
+    twin = reference.REFERENCES["gibbs"](SimpleNamespace(**_as_tables(p, r, table)))
+    assert measure(construct("gibbs", table), truth).log_prob == pytest.approx(np.log(twin[truth]), abs=1e-5)
+
+
+def _as_tables(p, r, table):
+    logs = {"a_table": torch.from_numpy(np.log(p)), "b_table": torch.from_numpy(np.log(r))}
+    return logs | {"a_alone": table.a_alone, "b_alone": table.b_alone}
+
+
+def test_the_best_pair_has_rank_one_and_the_worst_the_last():
+    joint = construct("ag", reference.draw(5, 4, 2.0, seed=0))
+    q = whole(joint)
+    order = [np.unravel_index(i, q.shape) for i in np.argsort(-q, axis=None)]
+    assert [measure(joint, tuple(map(int, cell))).rank for cell in order] == list(range(1, 21))
+
+
+def test_a_joint_of_compatible_conditionals_is_no_distance_away():
+    truth = torch.rand(6, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found = measure(construct("ag", reference.of_joint(truth / truth.sum())), (1, 2))
+    assert [found.a_kl, found.g_kl, found.reverse_kl, found.jsd] == pytest.approx([0] * 4, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", list(CONSTRUCTIONS))
+def test_single_precision_is_good_to_five_digits(name):
+    """Tables large enough for the fast solvers, whose sums run in single precision."""
+    conditionals = reference.draw(400, 350, 2.0, seed=5, dtype=torch.float32)
+    joint = construct(name, conditionals)
+    p, r, _, _ = reference.dense(conditionals)
+    expected = brute_force(whole(joint), p, r, (11, 7))
+    if name == "product":
+        expected |= {"log_a_given_b": np.log(p[11, 7]), "log_b_given_a": np.log(r[11, 7])}
+    assert dataclasses.asdict(measure(joint, (11, 7))) == pytest.approx(expected, abs=1e-5, rel=1e-5)
+
+
+@pytest.mark.parametrize("spread", [1.0, 40.0])
+def test_both_ways_to_the_marginals_agree_where_both_can_be_gone(spread):
+    joint = construct("r2l", reference.draw(30, 40, spread, seed=2))
+    found = metrics.marginals_of(joint)
+    assert all(torch.isfinite(m).all() for m in found)
+    for ours, theirs in zip(
+        found, metrics._marginals_in_logs(joint, counts_of(joint.conditionals)), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, atol=1e-9, rtol=0)
+
+
+def test_peaked_tables_leave_every_metric_finite():
+    conditionals = reference.draw(60, 50, 40.0, seed=2, dtype=torch.float32)
+    for name in CONSTRUCTIONS:
+        found = dataclasses.asdict(measure(construct(name, conditionals), (0, 0)))
+        assert np.isfinite(list(found.values())).all(), name
+        assert found["jsd"] <= np.log(2) + 1e-9
+
+
+class Lumped:
+    """A joint whose rows and columns stand for several equal tokens: the table of one of each."""
+
+    def __init__(self, joint, a_counts, b_counts):
+        self._joint, self.method = joint, joint.method
+        first_a = np.cumsum([0, *a_counts[:-1]])
+        first_b = np.cumsum([0, *b_counts[:-1]])
+        self._a, self._b = torch.tensor(first_a), torch.tensor(first_b)
+        of = joint.conditionals
+        self.conditionals = SimpleNamespace(
+            dtype=of.dtype,
+            shape=(len(a_counts), len(b_counts)),
+            a_given_b=lambda rows, columns=slice(None): of.a_given_b(self._a[rows], self._b[columns]),
+            b_given_a=lambda rows, columns=slice(None): of.b_given_a(self._a[rows], self._b[columns]),
+            a_counts=torch.tensor(a_counts),
+            b_counts=torch.tensor(b_counts),
+            device=torch.device("cpu"),
+        )
+
+    def log_block(self, rows, columns):
+        return self._joint.log_block(self._a[rows], self._b[columns])
+
+
+@pytest.mark.parametrize("name", list(CONSTRUCTIONS))
+def test_rows_that_stand_for_several_tokens_count_so_often(name):
+    """Tables in which tokens are repeated, beside the same tables with one row or column for each group."""
+    a_counts, b_counts = [1, 3, 1, 2], [2, 1, 4, 1, 1]
+    small = reference.draw(4, 5, 1.5, seed=6)
+
+    def repeated(logits):
+        return logits.repeat_interleave(torch.tensor(a_counts), 0).repeat_interleave(
+            torch.tensor(b_counts), 1
+        )
+
+    alone = [
+        v.repeat_interleave(torch.tensor(c))
+        for v, c in ((small.a_alone, a_counts), (small.b_alone, b_counts))
+    ]
+    full = PairConditionals.from_logits(repeated(small.a_table), repeated(small.b_table), *alone)
+    joint = construct(name, full)
+    lumped = Lumped(joint, a_counts, b_counts)
+    assert counts_of(lumped.conditionals).contexts == 16
+    expected = dataclasses.asdict(measure(joint, (4, 7)))
+    assert dataclasses.asdict(measure(lumped, (2, 3))) == pytest.approx(expected, abs=1e-9)
+    assert average_kl(lumped) == pytest.approx(expected["a_kl"], abs=1e-9)
+    assert incompatibility(lumped.conditionals) == pytest.approx(incompatibility(full), abs=1e-9)
+    total = counts_of(lumped.conditionals).a @ marginals_of(lumped).a.exp()
+    assert float(total) == pytest.approx(1, abs=1e-6)
 
 
 def test_conditionals_of_one_joint_are_compatible_and_others_are_not():

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 import reference
+from unmask.kernels.counts import counts_of
 from unmask.kernels.laplacian import Laplacian, objective
-from unmask.kernels.newman import sweep, sweep_in_logs
+from unmask.kernels.newman import sweep, sweep_in_logs, sweep_on_device
 
 
 def plain_sweep(p, r, x, y):
@@ -35,11 +36,82 @@ def test_the_compiled_sweep_and_its_twin_do_what_the_equations_say(shape, dtype,
     finally:
         torch.set_num_threads(before)
     twin = sweep_in_logs(conditionals, log_x, log_y)
-    np.testing.assert_allclose(fast.log_x, np.log(x), atol=1e-10)
-    np.testing.assert_allclose(fast.log_y, np.log(y), atol=1e-10)
+    # float32 tables are swept in float32, or in float64 if asked to
+    close = 1e-10 if dtype == torch.float64 else 1e-6
+    np.testing.assert_allclose(fast.log_x, np.log(x), rtol=0, atol=close)
+    np.testing.assert_allclose(fast.log_y, np.log(y), rtol=0, atol=close)
+    precise = sweep(p, r, log_x, log_y, precise=True)
+    np.testing.assert_allclose(precise.log_x, np.log(x), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(precise.log_y, np.log(y), rtol=0, atol=1e-10)
+    on_device = sweep_on_device(conditionals, log_x, log_y)
+    np.testing.assert_allclose(on_device.log_x, np.log(x), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(on_device.log_y, np.log(y), rtol=0, atol=1e-6)
+    assert on_device.gradient == pytest.approx(fast.gradient, rel=1e-5)
     np.testing.assert_allclose(twin.log_x, fast.log_x, atol=1e-6)
     np.testing.assert_allclose(twin.log_y, fast.log_y, atol=1e-6)
     assert twin.gradient == pytest.approx(fast.gradient, rel=1e-5)
+
+
+def compiled(conditionals, log_x, log_y):
+    p, r = conditionals.a_table.exp().numpy(), conditionals.b_table.exp().numpy()
+    return sweep(p, r, log_x, log_y, *counts_of(conditionals))
+
+
+ROWS, COLUMNS = [1, 4, 1, 2, 1, 30, 1], [3, 1, 1, 1, 7]
+
+
+@pytest.mark.parametrize("do_sweep", [compiled, sweep_on_device, sweep_in_logs])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_lumped_table_is_swept_like_the_one_with_repeated_rows_and_columns(do_sweep, dtype):
+    repeated, lumped, (a_at, b_at) = reference.repeat(
+        reference.draw(7, 5, 2.0, seed=3, dtype=dtype), ROWS, COLUMNS
+    )
+    generator = torch.Generator().manual_seed(1)
+    log_x, log_y = (torch.randn(n, generator=generator, dtype=torch.float64) for n in (7, 5))
+    whole = do_sweep(repeated, log_x[a_at], log_y[b_at])
+    small = do_sweep(lumped, log_x, log_y)
+    close = 1e-10 if dtype == torch.float64 else 2e-6
+    np.testing.assert_allclose(small.log_x[a_at], whole.log_x, rtol=0, atol=close)
+    np.testing.assert_allclose(small.log_y[b_at], whole.log_y, rtol=0, atol=close)
+    assert small.gradient == pytest.approx(whole.gradient, rel=1e-5)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_lumped_table_has_the_objective_and_newton_step_of_the_repeated_one(kept, monkeypatch):
+    if not kept:
+        monkeypatch.setattr("unmask.kernels.laplacian.KEPT_CELLS", 0)
+    repeated, lumped, (a_at, b_at) = reference.repeat(reference.draw(7, 5, 2.0, seed=3), ROWS, COLUMNS)
+    generator = torch.Generator().manual_seed(1)
+    log_x, log_y = (torch.randn(n, generator=generator, dtype=torch.float64) for n in (7, 5))
+    assert objective(lumped, log_x, log_y) == pytest.approx(
+        objective(repeated, log_x[a_at], log_y[b_at]), rel=1e-12
+    )
+    whole, small = Laplacian(repeated, log_x[a_at], log_y[b_at]), Laplacian(lumped, log_x, log_y)
+    both = torch.cat([a_at, 7 + b_at])
+    tokens = torch.tensor([*ROWS, *COLUMNS])
+    np.testing.assert_allclose((small.gradient / tokens)[both], whole.gradient, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(small.newton_step()[both], whole.newton_step(), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("far", [30.0, 50.0, 75.0])
+def test_values_far_apart_are_swept_without_underflow(far):
+    """Where sums or their products leave the range of float32, the compiled sweep turns to float64."""
+    conditionals = reference.draw(40, 30, 1.0, seed=3, dtype=torch.float32)
+    log_x, log_y = torch.zeros(40, dtype=torch.float64), torch.zeros(30, dtype=torch.float64)
+    log_x[:10], log_x[10:20] = far, -far
+    fast, twin = compiled(conditionals, log_x, log_y), sweep_in_logs(conditionals, log_x, log_y)
+    np.testing.assert_allclose(fast.log_x, twin.log_x, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(fast.log_y, twin.log_y, rtol=0, atol=1e-6)
+
+
+def test_sums_too_small_for_float32_are_made_in_float64():
+    conditionals = reference.draw(40, 30, 1.0, seed=3, dtype=torch.float32)
+    conditionals.a_table[5] -= 78.0  # a row that nobody likes: p(a|b) of about e^-80
+    log_x, log_y = (torch.full((n,), 30.0, dtype=torch.float64) for n in (40, 30))
+    log_x[0] = -30.0
+    fast, twin = compiled(conditionals, log_x, log_y), sweep_in_logs(conditionals, log_x, log_y)
+    np.testing.assert_allclose(fast.log_x, twin.log_x, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(fast.log_y, twin.log_y, rtol=0, atol=1e-5)
 
 
 def test_a_sweep_never_raises_the_objective():

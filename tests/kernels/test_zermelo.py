@@ -33,3 +33,13 @@ def test_compiled_and_plain_rounds_give_the_same_joint(monkeypatch):
     assert again.probabilities is not None
     compiled = construct("ag-published", again).log_block(slice(None), slice(None))
     torch.testing.assert_close(compiled, plain, atol=1e-9, rtol=0)
+
+
+def test_a_round_on_a_lumped_table_is_one_on_the_repeated_table():
+    rows, columns = [1, 4, 1, 2, 1, 30, 1], [3, 1, 1, 1, 7]
+    repeated, lumped, (a_at, b_at) = reference.repeat(reference.draw(7, 5, 2.0, seed=3), rows, columns)
+    p, r, q_a, q_b = reference.dense(lumped)
+    a, b = round_of(p, r, q_a, q_b, np.array(rows, dtype=float), np.array(columns, dtype=float))
+    whole_a, whole_b = round_of(*reference.dense(repeated))
+    np.testing.assert_allclose(a[a_at], whole_a, rtol=1e-12)
+    np.testing.assert_allclose(b[b_at], whole_b, rtol=1e-12)

@@ -107,10 +107,11 @@ def test_a_killed_run_ends_as_if_it_had_not_been_killed(tmp_path, toy_tokenizer)
     assert torch.equal(left, right)
 
 
-def test_two_processes_follow_the_curve_of_one(tmp_path, toy_tokenizer):
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_two_processes_follow_the_curve_of_one(tmp_path, toy_tokenizer, optimizer):
     """Without chance inside the model only the order of float32 sums differs: 1e-4 of the loss."""
     settings = write_settings(
-        tmp_path / "text", toy_tokenizer, dropout=0.0, compatibility=0.0, optimizer="adamw"
+        tmp_path / "text", toy_tokenizer, dropout=0.0, compatibility=0.0, optimizer=optimizer
     )
     alone, together = tmp_path / "alone", tmp_path / "together"
     assert run(settings, alone).returncode == 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import sys
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -42,11 +43,29 @@ def root(
     """Explicit joint distributions from any masked language model."""
 
 
-def _register() -> None:
-    from unmask.cli import cite, compare, explain, fill, models, sample, score, serve, train
+COMMANDS = (
+    "fill",
+    "score",
+    "sample",
+    "compare",
+    "explain",
+    "evaluate",
+    "report",
+    "train",
+    "finetune",
+    "embed",
+    "isotropy",
+    "wsd",
+    "serve",
+    "models",
+    "cite",
+)
+"""The modules of this package that have a command, in the order in which help shows them."""
 
-    for command in (fill, score, sample, compare, explain, train, serve, models, cite):
-        command.register(app)
+
+def _register() -> None:
+    for name in COMMANDS:
+        import_module(f"unmask.cli.{name}").register(app)
 
 
 _register()

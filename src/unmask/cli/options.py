@@ -34,6 +34,10 @@ SupportName = Annotated[
         help="Tokens a blank may hold: auto, words (no special ones), all, or a number of likeliest ones.",
     ),
 ]
+Include = Annotated[
+    list[str] | None,
+    typer.Option("--include", help="A word that the model is asked about in any case, however unlikely."),
+]
 Options = Annotated[
     list[str] | None,
     typer.Option(
@@ -52,7 +56,18 @@ AllowPickle = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Top = Annotated[int, typer.Option("--top", "-n", min=1, help="How many fillings to show.")]
 
-RESERVED = ("text", "mlm", "method", "candidates", "completion", "support", "seed", "truncate", "progress")
+RESERVED = (
+    "text",
+    "mlm",
+    "method",
+    "candidates",
+    "completion",
+    "support",
+    "include",
+    "seed",
+    "truncate",
+    "progress",
+)
 
 
 def parse_candidates(given: str) -> Any:

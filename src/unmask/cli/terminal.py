@@ -8,10 +8,21 @@ from __future__ import annotations
 import json
 import math
 import sys
+import time
 from collections.abc import Collection
 from typing import Any
 
 from unmask.progress import Progress
+
+RATE_OVER = 300.0
+"""Seconds over which the rate is taken: long enough for work that takes a minute a unit."""
+TICK = 30.0
+"""Seconds between two lines of progress where there is no terminal."""
+
+
+def rate(speed: float) -> str:
+    """Write a rate for people: per second, or per minute where that is less than one."""
+    return f"{speed:.0f}/s" if speed >= 10 else f"{speed:.1f}/s" if speed >= 1 else f"{60 * speed:.1f}/min"
 
 
 class Bar(Progress):
@@ -42,7 +53,9 @@ class Bar(Progress):
                 TextColumn("{task.fields[rate]}"),
                 TimeRemainingColumn(),
             ]
-        self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
+        self._bar = RichProgress(
+            *columns, console=Console(stderr=True), transient=True, speed_estimate_period=RATE_OVER
+        )
         self._bar.start()
         self._task = self._bar.add_task(stage, total=total or None, rate="")
 
@@ -50,13 +63,49 @@ class Bar(Progress):
         """Move the bar on."""
         if self._bar is not None:
             speed = self._bar.tasks[self._task].speed
-            self._bar.update(self._task, advance=units, rate=f"{speed:.0f}/s" if speed else "")
+            self._bar.update(self._task, advance=units, rate=rate(speed) if speed else "")
 
     def finished(self) -> None:
         """Wipe the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+
+class Ticker(Bar):
+    """A bar on a terminal; elsewhere a line every half minute, for the log of work that takes hours."""
+
+    def __init__(self, unit: str, tick: float = TICK) -> None:
+        super().__init__()
+        self._unit, self._tick = unit, tick
+        self._total = self._done = 0
+
+    def started(self, stage: str, total: int) -> None:
+        """Begin a stage."""
+        self._total, self._done = total, 0
+        self._begun = self._told = time.monotonic()
+        super().started(stage, total)
+
+    def advanced(self, units: int) -> None:
+        """Move the bar on, or say how far the work is."""
+        self._done += units
+        now = time.monotonic()
+        if self._bar is None and (now - self._told >= self._tick or self._done == self._total):
+            self._told = now
+            speed = self._done / max(now - self._begun, 1e-9)
+            left = (self._total - self._done) / speed
+            line = f"{self._done}/{self._total} {self._unit}, {rate(speed)}, {duration(left)} left"
+            sys.stderr.write(line + "\n")
+            sys.stderr.flush()
+        super().advanced(units)
+
+
+def duration(seconds: float) -> str:
+    """Write a stretch of time for people."""
+    whole = round(seconds)
+    if whole < 90:
+        return f"{whole} s"
+    return f"{whole // 60} min" if whole < 5400 else f"{whole / 3600:.1f} h"
 
 
 def print_json(answer: dict[str, Any]) -> None:
@@ -102,11 +151,9 @@ def basis(answer: dict[str, Any]) -> str:
     """Say in one line what an answer rests on."""
     how = f"{answer['passes']:,} forward pass{'es' if answer['passes'] > 1 else ''}"
     if answer["conditionals"] == "cross":
-        errors = answer["completion_error"]
-        worst = max((e for e in errors.values() if e is not None), default=None)
         how = f"{answer['candidates']} candidates a side, {answer['completion']} completion, {how}"
-        if worst is not None:
-            how += f", left-out error {worst:.3f} nats"
+        if answer["estimated_error"] is not None and answer.get("method", "ag").startswith("ag"):
+            how += f", log-probabilities good to about {answer['estimated_error']:.2g}"
     tokens = " and ".join(f"{size:,}" for size in dict.fromkeys(answer["support_sizes"]))
     outside = max(answer["mass_outside_support"])
     cut = f" (the likeliest; {100 * outside:.2g} % of the mass lies outside)" if outside else ""

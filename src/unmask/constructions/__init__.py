@@ -17,6 +17,7 @@ from unmask.constructions.gibbs import Gibbs
 from unmask.constructions.hcb import HammersleyCliffordBesag
 from unmask.constructions.mrf import LogitField, ProbabilityField
 from unmask.constructions.product import Product
+from unmask.constructions.weighted_ag import WeightedArnoldGokhale
 from unmask.errors import Misuse
 from unmask.pair import PairJoint
 
@@ -27,6 +28,7 @@ CONSTRUCTIONS: dict[str, type[PairJoint]] = {
     "hcb": HammersleyCliffordBesag,
     "ag": ArnoldGokhale,
     "ag-published": ArnoldGokhalePublished,
+    "ag-weighted": WeightedArnoldGokhale,
     "gibbs": Gibbs,
     "l2r": LeftToRight,
     "r2l": RightToLeft,

@@ -7,30 +7,39 @@
 At the optimum q(a, b) is proportional to S(a, b) / (x_a + y_b) with S = p(a|b) + p(b|a), so the unknowns
 are 2V numbers. They minimise the convex function F = sum S log(x_a + y_b) - sum log x_a - sum log y_b (in
 log x, log y): a Bradley-Terry model in which a beats b with weight p(b|a) and b beats a with weight
-p(a|b). It is solved to convergence by Newman's alternating sweep (`unmask.kernels.newman`) and, where
-sweeps crawl, by Newton's method (`unmask.kernels.laplacian`). log q is taken in log space, so that
-nothing underflows.
+p(a|b). It is solved to convergence by Newman's alternating sweep (`unmask.kernels.newman`), extrapolated
+(`unmask.kernels.anderson`), and, where sweeps crawl, by Newton's method (`unmask.kernels.laplacian`). log q
+is taken in log space, so that nothing underflows. A row or column that stands for several tokens counts as
+many times in every sum (`unmask.kernels.counts`); x, y and q are those of each of its tokens.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from unmask.conditionals import Index, PairConditionals, cells
+from unmask.conditionals import SMALLEST_LINEAR, Index, PairConditionals, cells
 from unmask.errors import Misuse
+from unmask.kernels.anderson import Anderson
+from unmask.kernels.counts import counts_of
 from unmask.kernels.laplacian import Laplacian, objective
-from unmask.kernels.newman import Sweep, sweep, sweep_in_logs
+from unmask.kernels.newman import Sweep, sweep, sweep_in_logs, sweep_on_device
 from unmask.pair import NormalisedJoint
 
 LONGEST_STEP = 5.0
 MOST_STEPS = 300
 FURTHEST_START = 60.0
 SMALLEST_FLOAT = -85.0
+MISLED = 2.0
+"""By how much the gradient may grow after an extrapolated step before the step is taken back."""
+ROUNDING = 1e-7
+"""The gradient a token, root mean square, below which arithmetic in float32 may be in the way."""
 
 
 class ArnoldGokhale(NormalisedJoint):
@@ -87,22 +96,21 @@ def solve(
     The gradient that it goes by, and reports, is the one that a sweep measures on its way: with respect to
     log x where it starts, and to log y once x has moved.
     """
-    # q(a) and q(b) are 1/x and 1/y at the optimum: the model's both-blank answers are a fair start
-    log_x, log_y = (
-        (alone.max() - alone.double()).clamp_max(FURTHEST_START)
-        for alone in (conditionals.a_alone, conditionals.b_alone)
-    )
-    do_sweep = _sweeper(conditionals)
+    log_x, log_y = starting_point(conditionals)
     gradient = math.inf
     done = steps = 0
-    while gradient > tolerance and done < sweeps:
-        log_x, log_y, gradient = do_sweep(log_x, log_y)
-        done += 1
+    if sweeps:
+        for reached in extrapolated_sweeps(conditionals, log_x, log_y):
+            log_x, log_y, gradient, done = reached.log_x, reached.log_y, reached.gradient, reached.sweeps
+            if gradient <= tolerance or done >= sweeps:
+                break
+    do_sweep = _sweeper(conditionals)
     while gradient > tolerance and steps < MOST_STEPS:
         log_x, log_y = _descend(conditionals, log_x, log_y)
-        log_x, log_y, gradient = do_sweep(log_x, log_y)
+        log_x, log_y, gradient = do_sweep(log_x, log_y, True)
         steps += 1
-    shift = log_y.mean()  # the scale is free: keep it from drifting
+    tokens = counts_of(conditionals)[1]
+    shift = tokens @ log_y / tokens.sum()  # the scale is free: keep it from drifting
     return (
         log_x - shift,
         log_y - shift,
@@ -115,12 +123,74 @@ def solve(
     )
 
 
-def _sweeper(conditionals: PairConditionals) -> Callable[[Tensor, Tensor], Sweep]:
-    """Return the sweep that suits the tables: compiled on probabilities, or plain in log space."""
-    if conditionals.probabilities is None:
-        return lambda x, y: sweep_in_logs(conditionals, x, y)
-    p, r = (table.numpy() for table in conditionals.probabilities)
-    return lambda x, y: sweep(p, r, x, y)
+def starting_point(conditionals: PairConditionals) -> tuple[Tensor, Tensor]:
+    """Return log x and log y to begin with.
+
+    q(a) and q(b) are 1/x and 1/y at the optimum: the model's both-blank answers are a fair start.
+    """
+    a, b = (
+        (alone.max() - alone.double()).clamp_max(FURTHEST_START)
+        for alone in (conditionals.a_alone, conditionals.b_alone)
+    )
+    return a, b
+
+
+class Reached(NamedTuple):
+    """Where the sweeps have come to.
+
+    Attributes:
+        log_x, log_y: the point, [a] and [b].
+        gradient: the norm of the gradient on the way of the last sweep.
+        moved: how far the last sweep moved any log x or log y.
+        sweeps: how many there were.
+    """
+
+    log_x: Tensor
+    log_y: Tensor
+    gradient: float
+    moved: float
+    sweeps: int
+
+
+def extrapolated_sweeps(conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> Iterator[Reached]:
+    """Sweep for ever from (log x, log y), each sweep from where the last ones point to.
+
+    An extrapolation after which the gradient is larger is taken back. Tables in float32 are swept in float32
+    until its rounding keeps the gradient from falling, and in float64 from then on.
+    """
+    do_sweep = _sweeper(conditionals)
+    counts = torch.cat(counts_of(conditionals)).cpu()
+    floor = ROUNDING * math.sqrt(float(counts.sum()))
+    memory = Anderson(counts.numpy())
+    a, theta = len(log_x), torch.cat([log_x, log_y])
+    landing, gradients, precise = theta, [math.inf], False
+    for sweeps in itertools.count(1):
+        swept = do_sweep(theta[:a], theta[a:], precise)
+        if not swept.gradient <= MISLED * gradients[-1]:
+            memory.forget()
+            theta, gradients = landing, [math.inf]
+            continue
+        gradients = [*gradients[-3:], swept.gradient]
+        precise = precise or (len(gradients) == 4 and floor > gradients[-1] > gradients[0] / 2)
+        landing = torch.cat([swept.log_x, swept.log_y])
+        yield Reached(*swept, float((landing - theta).abs().max()), sweeps)
+        pointed_to = memory.next(theta.cpu().numpy(), landing.cpu().numpy())
+        theta = torch.from_numpy(pointed_to).to(landing.device)
+
+
+def _sweeper(conditionals: PairConditionals) -> Callable[[Tensor, Tensor, bool], Sweep]:
+    """Return the sweep that suits the tables: compiled on probabilities, in torch, or in log space.
+
+    Its last argument asks for float64 arithmetic, whatever the tables are in.
+    """
+    if conditionals.probabilities is not None:
+        p, r = (table.numpy() for table in conditionals.probabilities)
+        counts = counts_of(conditionals)
+        return lambda x, y, precise: sweep(p, r, x, y, *counts, precise=precise)
+    apart = conditionals.recomputed or conditionals.device.type != "cpu"
+    if apart and conditionals.smallest > SMALLEST_LINEAR:
+        return lambda x, y, _precise: sweep_on_device(conditionals, x, y)
+    return lambda x, y, _precise: sweep_in_logs(conditionals, x, y)
 
 
 def _descend(conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> tuple[Tensor, Tensor]:

@@ -26,12 +26,11 @@ class ArnoldGokhalePublished(NormalisedJoint):
         super().__init__(conditionals, method="ag-published")
         if not isinstance(rounds, int) or isinstance(rounds, bool) or rounds < 1:
             raise Misuse(f"ag-published needs a whole number of rounds, at least 1, got {rounds}")
-        rows, columns = conditionals.shape
-        self._log_a = torch.zeros(rows, dtype=torch.float64, device=conditionals.device).log_softmax(0)
-        self._log_b = torch.zeros(columns, dtype=torch.float64, device=conditionals.device).log_softmax(0)
+        log_a, log_b = (torch.zeros_like(self._log_count(blank)) for blank in (0, 1))
+        self._log_a, self._log_b = self._normalised(0, log_a), self._normalised(1, log_b)
         for _ in range(rounds - 1):
             log_a, log_b = self._next_marginals()
-            self._log_a, self._log_b = log_a.log_softmax(0), log_b.log_softmax(0)
+            self._log_a, self._log_b = self._normalised(0, log_a), self._normalised(1, log_b)
         self.evidence |= {"rounds": rounds}
 
     def log_weight(self, rows: Index, columns: Index) -> Tensor:
@@ -45,7 +44,8 @@ class ArnoldGokhalePublished(NormalisedJoint):
         if self.conditionals.probabilities is None:
             return self._marginals()
         p, r = (table.numpy() for table in self.conditionals.probabilities)
-        q_a, q_b = round_of(p, r, self._log_a.exp().numpy(), self._log_b.exp().numpy())
+        counts = (cells.counts.numpy() for cells in self.cells)
+        q_a, q_b = round_of(p, r, self._log_a.exp().numpy(), self._log_b.exp().numpy(), *counts)
         return torch.from_numpy(q_a).log(), torch.from_numpy(q_b).log()
 
     def _marginals(self) -> tuple[Tensor, Tensor]:
@@ -54,6 +54,10 @@ class ArnoldGokhalePublished(NormalisedJoint):
         b = torch.full_like(self._log_b, -torch.inf)
         for rows in self.row_blocks():
             block = self.log_weight(rows, EVERYTHING)
-            a.append(block.logsumexp(1))
-            b = torch.logaddexp(b, block.logsumexp(0))
+            a.append((block + self._log_count(1)).logsumexp(1))
+            b = torch.logaddexp(b, (block + self._log_count(0)[rows, None]).logsumexp(0))
         return torch.cat(a), b
+
+    def _normalised(self, blank: int, log_values: Tensor) -> Tensor:
+        """Return log-probabilities of single tokens, [rows] or [columns], that sum to 1 over all tokens."""
+        return log_values - (log_values + self._log_count(blank)).logsumexp(0)

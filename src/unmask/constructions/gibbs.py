@@ -9,7 +9,8 @@ elsewhere the construction takes their mean (Heckerman et al. 2000 call the mode
 
 v is found by iterating the two steps. A chain that mixes too slowly for that is solved directly, by the
 elimination of Grassmann, Taksar & Heyman (1985), which subtracts nothing and so keeps small probabilities
-accurate.
+accurate. A row or column that stands for several tokens counts as many times in every sum
+(`unmask.kernels.counts`); u, v and q are those of each of its tokens.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor
 
 from unmask.conditionals import Index, PairConditionals, row_blocks
+from unmask.kernels.counts import counts_of
 from unmask.pair import PairJoint
 
 LARGEST_DIRECT = 1024
@@ -63,13 +65,15 @@ def _iterate(conditionals: PairConditionals, most: int) -> tuple[Tensor, int, bo
     log_v = conditionals.b_alone.double()
     tables = conditionals.probabilities
     tolerance, slowest = (TOLERANCE, 1 - 1e-6) if tables is None else (TOLERANCE_OF_FLOATS, 0.9)
+    n_a, n_b = counts_of(conditionals)
     before = math.inf
     for step in range(1, most + 1):
         if tables is None:
             new = _steps(conditionals, log_v)[1]
         else:
             p, r = tables
-            new = (r.T @ (p @ log_v.exp().to(p.dtype))).double().log().log_softmax(0)
+            u = p @ (n_b * log_v.exp()).to(p.dtype)
+            new = _normalised((r.T @ (n_a.to(p.dtype) * u)).double().log(), n_b)
         moved = float((new - log_v).abs().max())
         log_v = new
         ratio = min(moved / before, slowest) if before > 0 else 0.0
@@ -82,21 +86,29 @@ def _iterate(conditionals: PairConditionals, most: int) -> tuple[Tensor, int, bo
 
 def _steps(conditionals: PairConditionals, log_v: Tensor) -> tuple[Tensor, Tensor]:
     """Return log u = log P v and log R^T u, normalised, in log space."""
+    n_a, n_b = counts_of(conditionals)
+    weighted = log_v + n_b.log()
     u = []
     v = torch.full_like(log_v, -torch.inf)
     for rows in row_blocks(*conditionals.shape):
-        part = (conditionals.a_given_b(rows) + log_v).logsumexp(1)
+        part = (conditionals.a_given_b(rows) + weighted).logsumexp(1)
         u.append(part)
-        v = torch.logaddexp(v, (conditionals.b_given_a(rows) + part[:, None]).logsumexp(0))
-    return torch.cat(u), v.log_softmax(0)
+        row_mass = (part + n_a[rows].log())[:, None]
+        v = torch.logaddexp(v, (conditionals.b_given_a(rows) + row_mass).logsumexp(0))
+    return torch.cat(u), _normalised(v, n_b)
+
+
+def _normalised(log_v: Tensor, n_b: Tensor) -> Tensor:
+    """Return log v so that v sums to one over tokens, n_b of them to each entry."""
+    return log_v - (log_v + n_b.log()).logsumexp(0)
 
 
 def _eliminate(conditionals: PairConditionals) -> Tensor:
     """Solve v = R^T P v by eliminating one token of B after the other."""
     # step[b, c]: the chance to go from b to c in one round, with a floor that keeps the chain in one piece
-    step = (conditionals.a_given_b().double().exp().T @ conditionals.b_given_a().double().exp()).clamp_min(
-        1e-280
-    )
+    n_a, n_b = counts_of(conditionals)
+    to_a = conditionals.a_given_b().double().exp().T * n_a
+    step = (to_a @ (conditionals.b_given_a().double().exp() * n_b)).clamp_min(1e-280)
     size = len(step)
     for n in range(size - 1, 0, -1):
         step[:n, n] /= step[n, :n].sum()
@@ -104,4 +116,4 @@ def _eliminate(conditionals: PairConditionals) -> Tensor:
     log_v = torch.zeros(size, dtype=torch.float64, device=step.device)
     for n in range(1, size):
         log_v[n] = (log_v[:n] + step[:n, n].log()).logsumexp(0)
-    return log_v.log_softmax(0)
+    return log_v.log_softmax(0) - n_b.log()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import torch
 from torch import Tensor
 
 from unmask.conditionals import EVERYTHING, Index, PairConditionals
@@ -32,13 +31,14 @@ class HammersleyCliffordBesag(NormalisedJoint):
         self.order = order
         alone = conditionals.a_alone if order == "ab" else conditionals.b_alone
         support = self.supports[0 if order == "ab" else 1]
-        self.pivot = int(alone.argmax()) if pivot is None else support.index(pivot)
-        at = torch.tensor([self.pivot], device=conditionals.device)
+        cells = self.cells[0 if order == "ab" else 1]
+        self.pivot = token = int(cells.spread(alone).argmax()) if pivot is None else support.index(pivot)
+        at = cells.of[token : token + 1].to(conditionals.device)
         # the terms that depend on one blank only: log p(b|a*) - log p(a*|b), or its mirror
         where = (at, EVERYTHING) if order == "ab" else (EVERYTHING, at)
         line = conditionals.b_given_a(*where).double() - conditionals.a_given_b(*where)
         self._line = line[0] if order == "ab" else -line[:, 0]
-        self.evidence |= {"order": order, "pivot": int(support.ids[self.pivot])}
+        self.evidence |= {"order": order, "pivot": int(support.ids[token])}
 
     def log_weight(self, rows: Index, columns: Index) -> Tensor:
         """Return log p(a|b) - log p(a*|b) + log p(b|a*), or its mirror."""

@@ -1,1 +1,1 @@
-"""Measuring joints against the model's own conditionals."""
+"""Measuring joints against text: data sets, drawing of pairs, metrics, resumable runs, reports."""

@@ -8,6 +8,8 @@ edge weights w:
 
 Sharply peaked conditionals make a graph that nearly falls apart, where a sweep moves the parts against each
 other by a hair; a Newton step, solved by conjugate gradients with D as preconditioner, moves them at once.
+
+A cell of a row and a column that stand for n_a and n_b tokens counts n_a n_b times, in S and so in all else.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from unmask.conditionals import PairConditionals, row_blocks
+from unmask.kernels.counts import counts_of
 
 RIDGE = 1e-9
 """Share of the diagonal that is added to the Hessian: where it nearly vanishes, steps are long but finite."""
@@ -35,6 +38,7 @@ class Laplacian:
 
     def __init__(self, conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> None:
         self._conditionals, self._log_x, self._log_y = conditionals, log_x, log_y
+        self._counts = counts_of(conditionals)
         small = conditionals.shape[0] * conditionals.shape[1] <= KEPT_CELLS
         gradient_x, gradient_y = torch.empty_like(log_x), torch.zeros_like(log_y)
         degree_x, degree_y = torch.empty_like(log_x), torch.zeros_like(log_y)
@@ -55,7 +59,7 @@ class Laplacian:
     def _blocks(self) -> Iterator[tuple[slice, Tensor, Tensor, Tensor]]:
         """Go through (rows, P, R, x / (x + y)) in blocks of rows, in float64."""
         for rows in row_blocks(*self._conditionals.shape):
-            p, r = self._conditionals.rows_as_probabilities(rows)
+            p, r = _counted(self._conditionals, rows, self._counts)
             yield rows, p, r, torch.sigmoid(self._log_x[rows, None] - self._log_y)
 
     def _weights(self) -> Iterator[tuple[slice, Tensor]]:
@@ -76,7 +80,8 @@ class Laplacian:
 
     def newton_step(self, most: int = 200) -> Tensor:
         """Return an approximate solution of H d = -gradient, by preconditioned conjugate gradients."""
-        norm = float(self.gradient.norm())
+        tokens = torch.cat(self._counts)
+        norm = _norm(self.gradient, tokens)
         wanted = 0.3 * min(0.1, norm**0.5) * norm
         scale = self.degree.clamp_min(1e-300)
         d = torch.zeros_like(self.gradient)
@@ -91,7 +96,7 @@ class Laplacian:
             alpha = rz / curvature
             d += alpha * p
             residual = residual - alpha * hp
-            if float(residual.norm()) < wanted:
+            if _norm(residual, tokens) < wanted:
                 break
             z = residual / scale
             previous, rz = rz, residual @ z
@@ -101,9 +106,26 @@ class Laplacian:
 
 def objective(conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> float:
     """Return F at (log x, log y): sum P log((x + y) / y) + sum R log((x + y) / x)."""
+    counts = counts_of(conditionals)
     total = 0.0
     for rows in row_blocks(*conditionals.shape):
         difference = log_x[rows, None] - log_y
-        p, r = conditionals.rows_as_probabilities(rows)
+        p, r = _counted(conditionals, rows, counts)
         total -= float((p * logsigmoid(-difference)).sum() + (r * logsigmoid(difference)).sum())
     return total
+
+
+def _counted(
+    conditionals: PairConditionals, rows: slice, counts: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Return P and R of a block of rows, each cell as often as there are pairs of tokens in it."""
+    p, r = conditionals.rows_as_probabilities(rows)
+    if conditionals.a_counts is None and conditionals.b_counts is None:
+        return p, r
+    pairs = counts[0][rows, None] * counts[1]
+    return p * pairs, r * pairs
+
+
+def _norm(gradient: Tensor, tokens: Tensor) -> float:
+    """Return the norm over tokens of a gradient that holds the sum over each lump's tokens."""
+    return float((gradient.square() / tokens).sum().sqrt())

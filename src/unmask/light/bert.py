@@ -48,7 +48,9 @@ class Layer(nn.Module):
 
         own = nn.ModuleDict({name: nn.Linear(hidden, hidden) for name in ("query", "key", "value")})
         self.attention = nn.ModuleDict({"self": own, "output": normed(hidden)})
-        self.intermediate = nn.ModuleDict({"dense": nn.Linear(hidden, inner)})
+        self.intermediate = nn.ModuleDict(
+            {"dense": nn.Linear(hidden, inner), "intermediate_act_fn": nn.GELU()}
+        )
         self.output = normed(inner)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -59,7 +61,8 @@ class Layer(nn.Module):
         )
         seen = functional.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)
         x = _join(self.attention["output"], seen, x)
-        return _join(self.output, functional.gelu(self.intermediate["dense"](x)), x)
+        wide = self.intermediate["intermediate_act_fn"](self.intermediate["dense"](x))
+        return _join(self.output, wide, x)
 
 
 def _join(part: Any, inputs: Tensor, residual: Tensor) -> Tensor:
@@ -89,11 +92,12 @@ class Encoder(nn.Module):
         layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
         self.encoder = nn.ModuleDict({"layer": layers})
 
-    def forward(self, ids: Tensor) -> tuple[Tensor]:
+    def forward(self, ids: Tensor, position_ids: Tensor | None = None) -> tuple[Tensor]:
         """Return the states of the last layer, [texts, length, hidden]."""
+        places = slice(ids.shape[1]) if position_ids is None else position_ids
         parts: Any = self.embeddings
         x = parts["word_embeddings"](ids) + parts["token_type_embeddings"].weight[0]
-        x = parts["LayerNorm"](x + parts["position_embeddings"].weight[: ids.shape[1]])
+        x = parts["LayerNorm"](x + parts["position_embeddings"].weight[places])
         layers: Any = self.encoder["layer"]
         for layer in layers:
             x = layer(x)
@@ -127,9 +131,14 @@ class LightBert(nn.Module):
         """Return the output layer."""
         return self.decoder
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> SimpleNamespace:  # noqa: ARG002
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,  # noqa: ARG002
+        position_ids: Tensor | None = None,
+    ) -> SimpleNamespace:
         """Return the logits; nothing is padded here, so the attention mask says nothing."""
-        x = functional.gelu(self.transform["dense"](self.bert(input_ids)[0]))
+        x = functional.gelu(self.transform["dense"](self.bert(input_ids, position_ids)[0]))
         return SimpleNamespace(logits=self.decoder(self.transform["LayerNorm"](x)))
 
 

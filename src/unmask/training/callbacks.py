@@ -48,7 +48,7 @@ class Progress(TrainerCallback):  # type: ignore[misc]
             left = a_step * (self.settings.steps - state.global_step)
             self._say(
                 f"step {state.global_step}/{self.settings.steps}  loss {logs['loss']:.4f}  "
-                f"{rate:.0f} tokens/s  {_clock(left)} left"
+                f"{rate:.0f} tokens/s  {clock(left)} left"
             )
         held = {
             name: value for name, value in logs.items() if name.startswith("eval_") and name.endswith("_loss")
@@ -101,7 +101,8 @@ def _ticks() -> tuple[float, int] | None:
     return sum(passed[:3]) - own, sum(passed)
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """Write seconds as hours, minutes and seconds."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}"

@@ -6,9 +6,17 @@ import errno
 import json
 import shutil
 from pathlib import Path
+from typing import Any, Protocol
 
 from unmask.errors import Failure, Misuse
-from unmask.training.settings import Settings
+
+
+class Recorded(Protocol):
+    """Settings of a run of any kind."""
+
+    def record(self) -> dict[str, Any]:
+        """The settings as JSON knows them."""
+
 
 MAY_CHANGE = {
     "steps",
@@ -23,7 +31,7 @@ MAY_CHANGE = {
 """What may differ when a run is taken up again: how long and how often, not what is learned."""
 
 
-def claim(out: Path, settings: Settings) -> None:
+def claim(out: Path, settings: Recorded, kind: str = "a training run") -> None:
     """Take an empty directory, or one that holds this very run; refuse any other."""
     record = out / "settings.json"
     wanted = settings.record()
@@ -42,7 +50,7 @@ def claim(out: Path, settings: Settings) -> None:
                 "give another output directory, or the same settings to go on with it"
             )
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise Misuse(f"{out} exists and is not a training run: give an empty or new output directory")
+        raise Misuse(f"{out} exists and is not {kind}: give an empty or new output directory")
     out.mkdir(parents=True, exist_ok=True)
     partial = out / "settings.json.partial"
     partial.write_text(json.dumps(wanted, indent=1))

@@ -1,0 +1,122 @@
+"""Forward passes over one text with many tokens in one blank: the engine against plain Hugging Face.
+
+The baseline is the library's own model, which computes every position in every layer and its head at the
+asked position only (a hook cuts the encoder's output), in batches of whichever size of BATCHES serves it
+best. Both have the same weights and go as far as the logits of all tokens; they take turns, and the best time
+of each counts, so that what else the machine does weighs on neither. Their log-probabilities are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import unmask
+from unmask.cloze import Cloze
+from unmask.hooks import output_cut
+
+LENGTHS = (10, 16, 24, 40)
+BATCHES = (512, 1024, 2048)
+"""How many tokens a batch of the baseline holds."""
+
+
+def measure(
+    model: str = "english",
+    *,
+    lengths: Sequence[int] = LENGTHS,
+    tokens: int = 2048,
+    repeats: int = 5,
+    show: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Time both at each length, on texts that hold so many tokens in all; `show` gets a table's lines."""
+    fast, plain = unmask.load(model, device="cpu"), unmask.load(model, device="cpu", engine="transformers")
+    show("| tokens in a text | Hugging Face, ms a text | engine, ms a text | ratio | largest difference |")
+    show("|---|---|---|---|---|")
+    rows = []
+    for length in lengths:
+        row = _compare(fast, plain, length, max(1, tokens // length), repeats)
+        times = f"{row['plain_ms']:.2f} (batches of {row['plain_batch']}) | {row['engine_ms']:.2f}"
+        show(f"| {length} | {times} | {row['ratio']:.2f} | {row['difference']:.1e} nats |")
+        rows.append(row)
+    return {"engine": fast.filled_by, "threads": torch.get_num_threads(), "rows": rows}
+
+
+def _compare(fast: Any, plain: Any, length: int, count: int, repeats: int) -> dict[str, Any]:
+    text, chosen = _text(fast, length, count)
+    asked = text.blanks[1]
+    ids = plain.fillings(text, 0, chosen)
+
+    def engine() -> Tensor:
+        return fast.decode(fast.filled_states(text, 0, chosen, asked))
+
+    def baseline(size: int) -> Callable[[], Tensor]:
+        return lambda: torch.cat([_plain(plain.model, part, asked) for part in ids.split(size)])
+
+    sizes = sorted({min(count, max(1, batch // length)) for batch in BATCHES})
+    plain_best, engine_best = dict.fromkeys(sizes, float("inf")), float("inf")
+    for _ in range(repeats + 1):  # the first time warms up
+        for size in sizes:  # the engine runs as often as all sizes of the baseline together
+            theirs, taken = _timed(baseline(size))
+            plain_best[size] = min(plain_best[size], taken)
+            ours, taken = _timed(engine)
+            engine_best = min(engine_best, taken)
+    best_size = min(sizes, key=plain_best.__getitem__)
+    return {
+        "length": length,
+        "texts": count,
+        "engine_ms": 1000 * engine_best / count,
+        "plain_ms": 1000 * plain_best[best_size] / count,
+        "plain_batch": best_size,
+        "ratio": plain_best[best_size] / engine_best,
+        "difference": float((ours.log_softmax(-1) - theirs.log_softmax(-1)).abs().max()),
+    }
+
+
+def _timed(run: Callable[[], Tensor]) -> tuple[Tensor, float]:
+    start = time.perf_counter()
+    answer = run()
+    return answer, time.perf_counter() - start
+
+
+def _text(mlm: Any, length: int, count: int) -> tuple[Cloze, Tensor]:
+    """Return words drawn by chance with two blanks a third and two thirds in, and tokens for the first."""
+    generator = torch.Generator().manual_seed(length)
+    words = torch.randint(0, mlm.vocabulary.size, (length + count,), generator=generator)
+    ids, blanks = words[:length].tolist(), (length // 3, 2 * length // 3)
+    for blank in blanks:
+        ids[blank] = mlm.vocabulary.mask_id
+    return Cloze(tuple(ids), blanks, ("", "", ""), mlm.vocabulary), words[length:]
+
+
+@torch.inference_mode()
+def _plain(model: Any, ids: Tensor, asked: int) -> Tensor:
+    with output_cut(model.base_model, [asked]):
+        logits: Tensor = model(input_ids=ids).logits
+    return logits[:, 0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="english", help="a directory or a name")
+    parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, help="tokens in the text")
+    parser.add_argument("--tokens", type=int, default=2048, help="tokens of all texts together")
+    parser.add_argument("--repeats", type=int, default=5)
+    given = parser.parse_args()
+    print("## Forward passes over texts that differ in one token\n")
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
+    print(f"{machine}, torch {torch.__version__}, float32, model {given.model}\n")
+    chosen = {"lengths": given.lengths, "tokens": given.tokens, "repeats": given.repeats}
+    found = measure(given.model, **chosen, show=partial(print, flush=True))
+    print(f"\nThe passes were made by: {found['engine']}.")
+
+
+if __name__ == "__main__":
+    main()

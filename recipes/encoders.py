@@ -1,0 +1,372 @@
+"""Make every number of the pages on embeddings, word senses and fine-tuning, from the data in DATA.
+
+    python recipes/encoders.py --data ../shared/data --work build/encoders            all of it (hours)
+    python recipes/encoders.py --only sentiment wikigold ...                          some of it
+    python recipes/encoders.py --estimate                                             how long it will take
+    python recipes/encoders.py --tables                                               rewrite the pages only
+    python recipes/encoders.py --examples 300 --out build/encoders/try.json           a try on little data
+
+Each part is done for the embedded model and for its twin: the same architecture and tokenizer, weights fresh.
+Results go to docs/figures/encoders.json as they come, figures beside it, and the tables of the pages are
+rewritten from there (between `% encoders: NAME` and `% end`), unless --out says another file. A run of
+fine-tuning that was killed goes on where it was; parts that are in the results are skipped unless named.
+
+The files that DATA calls dev are never used to choose anything: where an epoch has to be chosen, a tenth of
+the training file is held out. The weight of the sense prior, 0.05, was chosen on SemEval-2007.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import json
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "docs"
+RESULTS = PAGES / "figures" / "encoders.json"
+MODELS = ("english", "twin")
+TRAINED_TOKENS_A_SECOND = 1700  # the embedded model's architecture on two cores
+
+TASKS: dict[str, dict[str, Any]] = {
+    "sentiment": {
+        "task": "classify",
+        "train": "sentiment/train.tsv",
+        "test": "sentiment/dev.tsv",
+        "epochs": 4,
+        "rate": 2e-4,
+    },
+    "snli": {
+        "task": "pairs",
+        "train": "snli/train-20k.tsv.gz",
+        "test": "snli/dev.tsv",
+        "epochs": 4,
+        "rate": 2e-4,
+    },
+    "rte": {
+        "task": "pairs",
+        "train": "pairs/rte-train.tsv",
+        "test": "pairs/rte-dev.tsv",
+        "epochs": 5,
+        "rate": 2e-4,
+    },
+    "wikigold": {"task": "tag", "split": "ner/wikigold.conll", "epochs": 12, "batch": 16, "rate": 3e-4},
+    "wnut17": {
+        "task": "tag",
+        "train": "ner/wnut17-train.conll",
+        "test": "ner/wnut17-dev.conll",
+        "epochs": 12,
+        "batch": 16,
+        "rate": 3e-4,
+    },
+}
+PARTS = ("isotropy", "wsd", *TASKS)
+
+
+def main() -> None:
+    """Do the parts that are asked for."""
+    arguments = parse()
+    out = arguments.out or RESULTS
+    found = results(out)
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    if arguments.estimate:
+        estimate(arguments.data)
+        return
+    for part in () if arguments.tables else arguments.only or PARTS:
+        if part in found and not arguments.only:
+            print(f"{part}: in {out.name} already", file=sys.stderr)
+            continue
+        begun = time.monotonic()
+        done = {"isotropy": isotropy, "wsd": wsd}.get(part, tuned)(part, arguments)
+        found = results(out)  # anew: another process may have done another part meanwhile
+        found[part] = found.get(part, {}) | done
+        found[part]["seconds"] = round(time.monotonic() - begun)
+        if arguments.examples:
+            found[part]["examples"] = arguments.examples
+        out.write_text(json.dumps(found, indent=1) + "\n")
+        print(f"{part}: {found[part]['seconds']} s", file=sys.stderr)
+    tables = {part: TABLES[part](found[part]) for part in found}
+    for name, table in tables.items():
+        print(f"\n{name}\n\n{table}")
+    if out == RESULTS:
+        for page in ("embeddings.md", "word-senses.md", "fine-tuning.md"):
+            renew(PAGES / page, tables)
+
+
+def results(out: Path) -> dict[str, Any]:
+    """Return what is there already."""
+    return dict(json.loads(out.read_text(encoding="utf-8"))) if out.exists() else {}
+
+
+def parse() -> Any:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--work", type=Path, default=ROOT / "build" / "encoders")
+    parser.add_argument("--only", nargs="*", choices=PARTS)
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
+    parser.add_argument(
+        "--examples", type=int, help="texts, sentences or training examples to take, for a try"
+    )
+    parser.add_argument("--wordnet", default="auto", help="directory of WordNet's files, auto or none")
+    parser.add_argument("--out", type=Path, help="another file of results; the pages stay as they are")
+    parser.add_argument("--estimate", action="store_true")
+    parser.add_argument("--tables", action="store_true")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args()
+
+
+def checkpoint_of(model: str, work: Path) -> str:
+    """Return the embedded model, or the directory of its twin, made here with fresh weights."""
+    if model == "english":
+        return model
+    from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, set_seed
+    from transformers.utils import logging
+
+    from unmask.models import locate
+
+    logging.disable_progress_bar()
+    place = work / "twin"
+    if not (place / "config.json").is_file():
+        set_seed(0)
+        import torch
+
+        config = AutoConfig.from_pretrained(locate("english"))
+        AutoModelForMaskedLM.from_config(config, dtype=torch.float32).save_pretrained(place)
+        AutoTokenizer.from_pretrained(locate("english")).save_pretrained(place)
+    return str(place)
+
+
+def mark(model: str, arguments: Any) -> str:
+    """Return what tells the work of this model from that of another under its name."""
+    from unmask.models import locate
+
+    weights = Path(locate("english")) / "model.safetensors"
+    digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:8]
+    return f"{model}-{digest}" + (f"-{arguments.examples}" if arguments.examples else "")
+
+
+def isotropy(_part: str, arguments: Any) -> dict[str, Any]:
+    """Measure the isotropy of words of Wikipedia by layer; draw it."""
+    from unmask.embeddings.encoder import Encoder
+    from unmask.embeddings.figures import draw_isotropy
+    from unmask.embeddings.isotropy import survey
+    from unmask.embeddings.texts import read_texts
+
+    surveys = {}
+    for model in arguments.models:
+        encoder = Encoder.load(checkpoint_of(model, arguments.work), device="cpu")
+        texts = read_texts(arguments.data / "corpus" / "wikipedia.txt.gz")
+        surveys[model] = survey(encoder, texts, sample=arguments.examples or 2000, seed=arguments.seed)
+    if arguments.out is None and set(arguments.models) == set(MODELS):
+        draw_isotropy(surveys, PAGES / "figures" / "isotropy.svg")
+    return {
+        model: {
+            "texts": found.texts,
+            "words": found.words,
+            "removed": found.removed,
+            "layers": {
+                layer: {remedy: m.record() for remedy, m in by_remedy.items()}
+                for layer, by_remedy in found.measures.items()
+            },
+        }
+        for model, found in surveys.items()
+    }
+
+
+def wsd(_part: str, arguments: Any) -> dict[str, Any]:
+    """Fit sense vectors on SemCor and score them on Senseval-2 and SemEval-2007; draw one word."""
+    from itertools import islice
+
+    from unmask.embeddings.encoder import Encoder
+    from unmask.embeddings.figures import draw_senses
+    from unmask.embeddings.pictures import instances_by_sense
+    from unmask.embeddings.sense_corpus import gold_beside, read_gold, read_sentences
+    from unmask.embeddings.senses import Senses, fit, predict, score
+    from unmask.embeddings.wordnet import find_wordnet
+
+    home = arguments.data / "wsd"
+    semcor = home / "semcor.data.xml.gz"
+    gold = read_gold(gold_beside(semcor))
+    wordnet = find_wordnet(arguments.wordnet)
+    back_off = wordnet.first_sense if wordnet else lambda _lemma, _pos: None
+    answer: dict[str, Any] = {"wordnet": wordnet is not None}
+    for model in arguments.models:
+        encoder = Encoder.load(checkpoint_of(model, arguments.work), device="cpu")
+        kept = arguments.work / f"senses-{mark(model, arguments)}.safetensors"
+        if not kept.exists():
+            fit(encoder, islice(read_sentences(semcor), arguments.examples), gold).save(kept)
+        senses = Senses.load(kept)
+        answer[model] = {"senses": len(senses.keys), "lemmas": len(senses.entries)}
+        for name in ("senseval2", "semeval2007"):
+            corpus = home / f"{name}.data.xml"
+            answers = predict(senses, encoder, read_sentences(corpus), back_off=back_off)
+            answer[model][name] = {
+                method: {pos: found.record() for pos, found in by_pos.items()}
+                for method, by_pos in score(answers, read_gold(gold_beside(corpus))).items()
+            }
+        if model == "english" and arguments.out is None:
+            vectors, shown = instances_by_sense(
+                encoder, read_sentences(semcor), gold, "line", "NOUN", least=8
+            )
+            draw_senses(vectors, shown, "line (noun) in SemCor", PAGES / "figures" / "senses.svg")
+    return answer
+
+
+def tuned(part: str, arguments: Any) -> dict[str, Any]:
+    """Fine-tune the model and its twin for one task, and score both on the test file."""
+    from unmask.tasks import Settings, TunedModel, finetune
+
+    wanted = dict(TASKS[part])
+    train, test = files_of(part, arguments)
+    options = {name: wanted[name] for name in ("epochs", "batch", "rate") if name in wanted}
+    answer = {}
+    for model in arguments.models:
+        settings = Settings(
+            task=wanted["task"],
+            train=str(train),
+            pretrained=model == "english",
+            long="split" if wanted["task"] == "tag" else "truncate",
+            seed=arguments.seed,
+            **options,
+        )
+        begun = time.monotonic()
+        result = finetune(settings, arguments.work / f"{part}-{mark(model, arguments)}")
+        seconds = time.monotonic() - begun
+        scores, notes = TunedModel.load(result.model, device="cpu").evaluate_file(test)
+        answer[model] = {"test": scores.record(), "seconds": round(seconds), "notes": notes}
+    return answer
+
+
+def files_of(part: str, arguments: Any) -> tuple[Path, Path]:
+    """Return the files to learn from and to score on; Wikigold is split here, a fifth of its sentences."""
+    wanted = TASKS[part]
+    if "split" in wanted:
+        text = (arguments.data / wanted["split"]).read_text(encoding="utf-8")
+        sentences = [s for s in text.strip().split("\n\n") if s.strip()]
+        random.Random(0).shuffle(sentences)
+        cut = len(sentences) // 5
+        train, test = (arguments.work / f"{part}-{name}.conll" for name in ("train", "test"))
+        test.write_text("\n\n".join(sentences[:cut]) + "\n", encoding="utf-8")
+        train.write_text("\n\n".join(sentences[cut:]) + "\n", encoding="utf-8")
+    else:
+        train, test = arguments.data / wanted["train"], arguments.data / wanted["test"]
+    if arguments.examples:
+        train, test = (shorter(path, arguments.examples, arguments.work) for path in (train, test))
+    return train, test
+
+
+def shorter(path: Path, examples: int, work: Path) -> Path:
+    """Write the first examples of a file, for a try."""
+    text = gzip.open(path, "rt").read() if path.suffix == ".gz" else path.read_text(encoding="utf-8")  # noqa: SIM115
+    name = path.name.removesuffix(".gz")
+    lines = text.split("\n\n")[:examples] if name.endswith("conll") else text.split("\n")[: examples + 1]
+    short = work / f"{examples}-{name}"
+    short.write_text(("\n\n" if name.endswith("conll") else "\n").join(lines) + "\n", encoding="utf-8")
+    return short
+
+
+def estimate(data: Path) -> None:
+    """Print the tokens of each run and how long two cores take, before anything is run."""
+    from transformers import AutoTokenizer
+
+    from unmask.models import locate
+    from unmask.tasks.encoding import Encoder
+    from unmask.tasks.files import Columns, read_examples, read_tagged
+
+    tokenizer = AutoTokenizer.from_pretrained(locate("english"))
+    for part, wanted in TASKS.items():
+        path = data / wanted.get("train", wanted.get("split"))
+        if wanted["task"] == "tag":
+            examples: list[Any] = read_tagged(path, labelled=False)
+        else:
+            examples = read_examples(path, pairs=wanted["task"] == "pairs", columns=Columns(), labelled=False)
+            examples = [type(e)(e.line, e.texts, None) for e in examples]
+        share = 0.72 if "split" in wanted else 0.9  # what is held out, and Wikigold's test fifth
+        long: Any = "split" if wanted["task"] == "tag" else "truncate"
+        encoded = Encoder(wanted["task"], tokenizer, 128, labels=[], long=long).encode(examples)
+        tokens = share * sum(len(feature["input_ids"]) for feature in encoded.features)
+        minutes = wanted["epochs"] * tokens / TRAINED_TOKENS_A_SECOND / 60
+        print(
+            f"{part}: {tokens:,.0f} tokens × {wanted['epochs']} epochs, about {minutes:.0f} minutes a model"
+        )
+
+
+def isotropy_table(found: dict[str, Any]) -> str:
+    """By layer: the expected cosine and the leading direction's share, before and after."""
+    remedies = ("raw", "standardised", "top removed")
+    heads = ["model", "layer", *(f"cosine, {r}" for r in remedies), *(f"leading, {r}" for r in remedies)]
+    rows = []
+    for model in (m for m in MODELS if m in found):
+        for layer, by in found[model]["layers"].items():
+            cells = [f"{by[r]['cosine']:.3f}" for r in remedies] + [
+                f"{by[r]['leading_1']:.3f}" for r in remedies
+            ]
+            rows.append([model, layer, *cells])
+    return markdown(heads, rows)
+
+
+def wsd_table(found: dict[str, Any]) -> str:
+    """F1 by part of speech for each test set, model and method."""
+    rows = []
+    places = ("all", "NOUN", "VERB", "ADJ", "ADV")
+    for name in ("senseval2", "semeval2007"):
+        for model in (m for m in MODELS if m in found):
+            for method, by_pos in found[model][name].items():
+                if method == "most frequent" and model == "twin":
+                    continue  # it asks no model, so once is enough
+                who = "(none)" if method == "most frequent" else model
+                cells = [f"{100 * by_pos[pos]['f1']:.1f}" if pos in by_pos else "" for pos in places]
+                rows.append([name, who, method, *cells])
+    return markdown(["test set", "model", "vectors", *places], rows)
+
+
+def task_table(found: dict[str, Any]) -> str:
+    """The leading scores of model and twin."""
+    there = [model for model in MODELS if model in found]
+    names = list(found[there[0]]["test"]["overall"])
+    rows = [
+        [
+            model,
+            *(f"{found[model]['test']['overall'][name]:.3f}" for name in names),
+            f"{found[model]['test']['examples']:,}",
+            f"{found[model]['seconds'] / 60:.1f}",
+        ]
+        for model in there
+    ]
+    return markdown(["model", *(n.replace("_", " ") for n in names), "examples", "minutes"], rows)
+
+
+TABLES: dict[str, Any] = {"isotropy": isotropy_table, "wsd": wsd_table} | dict.fromkeys(TASKS, task_table)
+
+
+def markdown(heads: list[str], rows: list[list[str]]) -> str:
+    """Return a table as Markdown."""
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def renew(page: Path, tables: dict[str, str]) -> None:
+    """Put the tables between their marks."""
+    lines, kept, inside = page.read_text(encoding="utf-8").splitlines(), [], False
+    for line in lines:
+        if line == "% end":
+            inside = False
+        if not inside:
+            kept.append(line)
+        name = line.removeprefix("% encoders: ")
+        if name != line and name in tables:
+            kept += ["", tables[name], ""]
+            inside = True
+    page.write_text("\n".join(kept) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""`unmask embed`: contextual vectors of the tokens, words or sentences of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unmask.cli import options as o
+from unmask.cli.terminal import Bar, print_json, say, tell
+
+Layers = Annotated[
+    str,
+    typer.Option(
+        "--layers",
+        "-l",
+        help="A layer's number (0: embeddings), last, last4 (mean), last4-concat, mean:2,3, static.",
+    ),
+]
+Split = Annotated[
+    str, typer.Option("--split", help="Plain text falls into words, or at spaces only: words or spaces.")
+]
+Long = Annotated[
+    str, typer.Option("--long", help="Texts beyond the model's window: split, truncate or refuse.")
+]
+Ray = Annotated[str | None, typer.Option("--ray", help="Spread over a Ray cluster: its address, or 'local'.")]
+
+
+def embed(
+    texts: Annotated[
+        str, typer.Argument(help="A file with a text a line, or .jsonl with text or words; - for stdin.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to: .npy, .parquet or .safetensors.")],
+    model: o.Model = "english",
+    layers: Layers = "last",
+    unit: Annotated[
+        str, typer.Option("--unit", help="What gets a vector: token, word, type (distinct word) or sentence.")
+    ] = "word",
+    pooling: Annotated[
+        str, typer.Option("--pooling", help="mean or first of the sub-tokens; mean or cls of sentences.")
+    ] = "mean",
+    split: Split = "words",
+    long: Long = "split",
+    standardiser: Annotated[
+        Path | None, typer.Option("--standardiser", help="Statistics from 'unmask isotropy' to even out by.")
+    ] = None,
+    ray: Ray = None,
+    device: o.Device = "auto",
+    allow_pickle: o.AllowPickle = False,
+    json: o.Json = False,
+) -> None:
+    """Write contextual vectors of a file's tokens, words or sentences; a killed run goes on."""
+    from unmask.embeddings.files import Wanted, embed_file
+
+    size = Path(texts).stat().st_size if Path(texts).is_file() else None
+    chosen: dict[str, Any] = {"unit": unit, "pooling": pooling, "split": split, "long": long}
+    wanted = Wanted(
+        texts=texts,
+        model=model,
+        layers=layers,
+        **chosen,
+        standardiser=str(standardiser) if standardiser else None,
+        device=device,
+        allow_pickle=allow_pickle,
+        size=size,
+    )
+    written = embed_file(wanted, out, ray=ray, progress=Bar())
+    answer = written.record() | {"model": model, **chosen}
+    if json:
+        print_json(answer)
+        return
+    tell(notes(answer))
+    say(
+        f"{answer['rows']:,} vectors of {answer['width']} dimensions from {answer['texts']:,} texts "
+        f"(layers {layers} of {model}): {out}"
+    )
+
+
+def notes(answer: dict[str, Any]) -> list[str]:
+    """Say what happened to texts and words that did not come through whole."""
+    found = []
+    if answer["overlong"]:
+        how = "split into pieces" if answer["long"] == "split" else "cut at its end"
+        found.append(f"{answer['overlong']:,} texts are longer than the model's window and were {how}")
+    if answer["vanished"]:
+        found.append(f"of {answer['vanished']:,} words the tokenizer leaves nothing: they have no vector")
+    return found
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(embed)

@@ -1,0 +1,113 @@
+"""`unmask evaluate`: every construction's perplexities and divergences on a data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unmask.cli import options as o
+from unmask.cli.terminal import Ticker, print_json, print_table, say, tell
+
+SHOWN = ("method", "P-PPL", "U-PPL", "A-KL", "G-KL", "JSD", "recall@1", "@10", "median rank")
+
+
+def evaluate(
+    data: Annotated[
+        str, typer.Option("--data", help="snli=DIR, xsum=FILE, text=FILE (.gz too), or hub:NAME[:SPLIT].")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder of the run; one that holds this run is gone on with.")
+    ],
+    model: o.Model = "english",
+    pairs: Annotated[
+        str,
+        typer.Option("--pairs", help="Which two tokens are blanked: random, contiguous or distance=1..8."),
+    ] = "random",
+    examples: Annotated[
+        str, typer.Option("--examples", "-n", help="How many sentences: a number, or all.")
+    ] = "1000",
+    methods: Annotated[
+        str,
+        typer.Option(
+            "--methods", help="Constructions, separated by commas, with options as hcb:order=ba; or all."
+        ),
+    ] = "all",
+    candidates: o.Candidates = "auto",
+    completion: o.Completion = "learned",
+    support: o.SupportName = "auto",
+    seed: o.Seed = 0,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray", help="Spread over a Ray cluster: its address, auto, or local to start one here."
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", help="Ray workers [default: one for each GPU, or CPU].")
+    ] = None,
+    device: o.Device = "auto",
+    memory: o.Memory = "4GB",
+    allow_pickle: o.AllowPickle = False,
+    json: o.Json = False,
+) -> None:
+    """Measure every construction on a data set; a killed run goes on where it was."""
+    from unmask.errors import Misuse
+    from unmask.evaluation.figures import require_matplotlib
+    from unmask.evaluation.run import evaluate as run
+    from unmask.evaluation.settings import Settings
+
+    require_matplotlib()
+    if examples != "all" and not examples.isdecimal():
+        raise Misuse(f"expected a number of examples, or all, got '{examples}'")
+    if workers is not None and ray is None:
+        raise Misuse("workers are those of a Ray cluster: give --ray too, as in --ray local --workers 2")
+    settings = Settings(
+        data=data,
+        model=model,
+        pairs=pairs,
+        examples=None if examples == "all" else int(examples),
+        seed=seed,
+        methods=() if methods == "all" else tuple(part.strip() for part in methods.split(",")),
+        candidates=o.parse_candidates(candidates),
+        completion=completion,  # type: ignore[arg-type]  # checked where it is used
+        support=o.parse_support(support),
+    )
+    summary = run(
+        settings,
+        out,
+        device=device,
+        memory=memory,
+        allow_pickle=allow_pickle,
+        ray=ray,
+        workers=workers,
+        progress=Ticker("examples"),
+    )
+    if json:
+        print_json(summary)
+        return
+    show(summary, out)
+
+
+def show(summary: dict[str, Any], out: Path) -> None:
+    """Print what was measured in one table."""
+    from unmask.evaluation.report import facts, method_table
+
+    tell(facts(summary))
+    heads, rows = method_table(summary)
+    kept = [heads.index(name) for name in SHOWN]
+    for row in rows:
+        row[3:] = [cell.partition(" [")[0] for cell in row[3:]]  # intervals of perplexities are enough here
+    print_table(
+        f"{summary['data']}, {summary['pairs']} pairs, {summary['examples']} examples",
+        [heads[i] for i in kept],
+        [[row[i] for i in kept] for row in rows],
+        numbers=set(range(1, len(kept))),
+    )
+    say(f"report: {out / 'report.html'}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(name="evaluate")(evaluate)

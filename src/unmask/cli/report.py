@@ -1,0 +1,54 @@
+"""`unmask report`: the report of a run made anew, or several runs side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unmask.cli import options as o
+from unmask.cli.terminal import print_json, print_table, say
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Folders that 'unmask evaluate --out' made.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Page to write the comparison of several runs to, as .html.")
+    ] = None,
+    json: o.Json = False,
+) -> None:
+    """Make the report of a run anew, finished or not, or compare several runs."""
+    from unmask.errors import Misuse
+    from unmask.evaluation.compare import compare_runs, comparison_page, side_by_side
+    from unmask.evaluation.figures import require_matplotlib
+    from unmask.evaluation.run import conclude, open_run
+    from unmask.records import write_whole
+
+    require_matplotlib()
+    if len(runs) == 1 and out is not None:
+        raise Misuse("--out is for the comparison of several runs: name two or more, or leave it away")
+    summaries = {str(run): conclude(run, *open_run(run)) for run in runs}
+    if len(runs) == 1:
+        from unmask.cli.evaluate import show
+
+        summary = next(iter(summaries.values()))
+        if json:
+            print_json(summary)
+        else:
+            show(summary, runs[0])
+        return
+    if out is not None:
+        write_whole(out, comparison_page(summaries))
+    if json:
+        print_json(compare_runs(summaries))
+        return
+    for metric, (heads, rows) in side_by_side(summaries).items():
+        print_table(metric, heads, rows, numbers=set(range(1, len(heads))))
+    if out is not None:
+        say(f"report: {out}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(name="report")(report)

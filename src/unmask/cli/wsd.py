@@ -1,0 +1,229 @@
+"""`unmask wsd`: word sense disambiguation with sense vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unmask.cli import options as o
+from unmask.cli.terminal import Bar, print_json, print_table, say
+from unmask.errors import Misuse
+
+if TYPE_CHECKING:
+    from unmask.embeddings.encoder import Encoder
+    from unmask.embeddings.senses import Answers, Senses
+
+app = typer.Typer(
+    name="wsd",
+    help="Tell a word's senses apart by their vectors.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Corpus = Annotated[Path, typer.Argument(help="A corpus in the unified format, NAME.data.xml (.gz too).")]
+GoldFile = Annotated[
+    Path | None, typer.Option("--gold", help="Its gold keys [default: NAME.gold.key.txt beside it].")
+]
+SensesFile = Annotated[Path, typer.Option("--senses", "-s", help="What 'unmask wsd fit' wrote.")]
+WordNetChoice = Annotated[
+    str,
+    typer.Option("--wordnet", help="For unseen lemmas: a directory of WordNet's files, auto or none."),
+]
+
+Prior = Annotated[
+    float, typer.Option("--prior", min=0.0, help="Weight of how frequent a sense is; 0: nearest sense alone.")
+]
+Standardise = Annotated[
+    bool, typer.Option("--standardise/--raw", help="Compare standardised vectors, or raw ones.")
+]
+
+
+@app.command()
+def fit(
+    corpus: Corpus,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the senses: .safetensors.")],
+    gold: GoldFile = None,
+    model: o.Model = "english",
+    layers: Annotated[
+        str, typer.Option("--layers", "-l", help="As for embed: a number, last, last4, concat:5,6 ...")
+    ] = "last4",
+    device: o.Device = "auto",
+    allow_pickle: o.AllowPickle = False,
+    json: o.Json = False,
+) -> None:
+    """Learn a vector for every sense of a sense-tagged corpus."""
+    from unmask.embeddings import senses
+    from unmask.embeddings.encoder import Encoder
+    from unmask.embeddings.sense_corpus import count_sentences, gold_beside, read_gold, read_sentences
+
+    if out.suffix != ".safetensors":
+        raise Misuse(f"expected a file of senses that ends in .safetensors, got '{out}'")
+    keys = read_gold(gold or gold_beside(corpus))
+    encoder = Encoder.load(model, device=device, allow_pickle=allow_pickle)
+    learned = senses.fit(
+        encoder,
+        read_sentences(corpus),
+        keys,
+        layers=layers,
+        progress=Bar(),
+        total=count_sentences(corpus),
+    )
+    learned.save(out)
+    answer = {
+        "out": str(out),
+        "model": model,
+        "layers": layers,
+        "senses": len(learned.keys),
+        "lemmas": len(learned.entries),
+        "instances": sum(learned.counts),
+    }
+    if json:
+        print_json(answer)
+    else:
+        say(
+            f"{answer['senses']:,} senses of {answer['lemmas']:,} lemmas from {answer['instances']:,} "
+            f"instances (layers {layers} of {model}): {out}"
+        )
+
+
+@app.command()
+def predict(
+    corpus: Corpus,
+    senses: SensesFile,
+    standardise: Standardise = True,
+    prior: Prior = 0.05,
+    wordnet: WordNetChoice = "auto",
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="The model [default: that of the senses].")
+    ] = None,
+    device: o.Device = "auto",
+) -> None:
+    """Print the sense of every instance of a corpus, in the format of gold keys."""
+    learned, encoder = _open(senses, model, device)
+    from unmask.embeddings.senses import method_name
+
+    answers = _answer(learned, encoder, corpus, wordnet, prior)
+    given = answers.by_method[method_name(standardised=standardise, prior=prior > 0)]
+    for instance, key in zip(answers.instances, given, strict=True):
+        if key is not None:
+            say(f"{instance.id} {key}")
+
+
+@app.command()
+def evaluate(
+    corpora: Annotated[
+        list[Path], typer.Argument(help="Corpora in the unified format with gold keys beside them.")
+    ],
+    senses: SensesFile,
+    prior: Prior = 0.05,
+    wordnet: WordNetChoice = "auto",
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="The model [default: that of the senses].")
+    ] = None,
+    device: o.Device = "auto",
+    json: o.Json = False,
+) -> None:
+    """Score the senses of corpora by part of speech, with the most frequent sense beside them."""
+    from unmask.embeddings.sense_corpus import gold_beside, read_gold
+    from unmask.embeddings.senses import score
+
+    learned, encoder = _open(senses, model, device)
+    answer = {}
+    for corpus in corpora:
+        gold = read_gold(gold_beside(corpus))
+        scores = score(_answer(learned, encoder, corpus, wordnet, prior), gold)
+        answer[corpus.name.removesuffix(".gz").removesuffix(".data.xml")] = {
+            method: {pos: found.record() for pos, found in by_pos.items()}
+            for method, by_pos in scores.items()
+        }
+    if json:
+        from unmask.embeddings.wordnet import find_wordnet
+
+        print_json(
+            {
+                "model": encoder.name,
+                "layers": learned.layers,
+                "prior": prior,
+                "wordnet": find_wordnet(wordnet) is not None,
+                "corpora": answer,
+            }
+        )
+        return
+    for name, methods in answer.items():
+        places = list(next(iter(methods.values())))
+        rows = [
+            [method, *(f"{100 * by_pos[place]['f1']:.1f}" for place in places)]
+            for method, by_pos in methods.items()
+        ]
+        sizes = [f"{place} ({next(iter(methods.values()))[place]['instances']:,})" for place in places]
+        print_table(f"F1 on {name}", ["", *sizes], rows, numbers=set(range(1, len(places) + 1)))
+    say(f"senses by nearest neighbour in layers {learned.layers} of {encoder.name}")
+
+
+@app.command()
+def picture(
+    lemma: Annotated[str, typer.Argument(help="The lemma whose instances are drawn.")],
+    corpus: Annotated[Path, typer.Option("--corpus", help="A sense-tagged corpus, NAME.data.xml (.gz too).")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The picture: .png, .svg or .pdf.")],
+    pos: Annotated[str, typer.Option("--pos", help="Its part of speech: NOUN, VERB, ADJ or ADV.")] = "NOUN",
+    gold: GoldFile = None,
+    model: o.Model = "english",
+    layers: Annotated[str, typer.Option("--layers", "-l", help="As for embed.")] = "last4",
+    least: Annotated[int, typer.Option("--least", min=1, help="Instances that a drawn sense has.")] = 3,
+    standardise: Standardise = True,
+    device: o.Device = "auto",
+) -> None:
+    """Draw one word's instances in the plane, coloured by sense."""
+    from unmask.embeddings.encoder import Encoder
+    from unmask.embeddings.figures import check_figure, draw_senses
+    from unmask.embeddings.pictures import instances_by_sense
+    from unmask.embeddings.sense_corpus import gold_beside, read_gold, read_sentences
+
+    check_figure(out)
+    keys = read_gold(gold or gold_beside(corpus))
+    encoder = Encoder.load(model, device=device)
+    vectors, shown = instances_by_sense(
+        encoder, read_sentences(corpus), keys, lemma, pos, layers=layers, least=least, standardise=standardise
+    )
+    draw_senses(vectors, shown, f"{lemma} ({pos.lower()}), layers {layers} of {model}", out)
+    say(f"{len(shown):,} instances of {len(set(shown))} senses of '{lemma}': {out}")
+
+
+def _open(path: Path, model: str | None, device: str) -> tuple[Senses, Encoder]:
+    from unmask.embeddings.encoder import Encoder
+    from unmask.embeddings.senses import Senses
+
+    learned = Senses.load(path)
+    encoder = Encoder.load(model or learned.model, device=device)
+    width = encoder.width * (len(encoder.layers(learned.layers).numbers) if "concat" in learned.layers else 1)
+    if width != learned.vectors.shape[1]:
+        raise Misuse(
+            f"the senses have {learned.vectors.shape[1]} dimensions, the model {width}: give the model that "
+            f"they were fitted with ({learned.model})"
+        )
+    return learned, encoder
+
+
+def _answer(learned: Senses, encoder: Encoder, corpus: Path, wordnet: str, prior: float) -> Answers:
+    from unmask.embeddings.sense_corpus import count_sentences, read_sentences
+    from unmask.embeddings.senses import predict
+    from unmask.embeddings.wordnet import find_wordnet
+
+    found = find_wordnet(wordnet)
+    back_off = found.first_sense if found is not None else lambda _lemma, _pos: None
+    return predict(
+        learned,
+        encoder,
+        read_sentences(corpus),
+        prior=prior,
+        back_off=back_off,
+        progress=Bar(),
+        total=count_sentences(corpus),
+    )
+
+
+def register(root: typer.Typer) -> None:
+    """Add the commands to the application."""
+    root.add_typer(app)

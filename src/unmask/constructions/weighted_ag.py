@@ -1,0 +1,206 @@
+"""ag-weighted: Arnold-Gokhale with contexts weighted by how likely they are.
+
+    q = argmin sum_b w_b KL(p(.|b) || q(.|b)) + sum_a w_a KL(p(.|a) || q(.|a)),
+    w_a proportional to m(a)^power, w_b to m(b)^power, each side's weights summing to 1.
+
+`ag` (Arnold & Gokhale 1998) weighs every context alike, those that never occur as much as those that always
+do; here a context counts by the model's own both-blank answer. `power` 1 weighs by probability, 0 alike, as
+`ag` does.
+
+Since p sums to 1 in every context, the distance is, but for a constant,
+sum_a w_a log q_a + sum_b w_b log q_b - sum_ab W log q  with  W = w_b p(a|b) + w_a p(b|a), and its
+derivative vanishes where
+
+    q = W / (w_a/q_a + w_b/q_b) = W / (x_a + y_b),   x_a = w_a/q_a,  y_b = w_b/q_b.
+
+The unknowns minimise F = sum W log(x_a + y_b) - sum w_a log x_a - sum w_b log y_b, convex in log x and log
+y: the Bradley-Terry model of `ag`, in which now a beats b with weight w_a p(b|a) and b beats a with weight
+w_b p(a|b). So it is solved likewise: by Newman's sweep (`unmask.kernels.weighted_newman`) and, where sweeps
+crawl, by Newton's method, its equations solved until the light contexts are right, too. Conditionals
+of one joint are given back, whatever the weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from unmask.conditionals import Index, PairConditionals, cells
+from unmask.errors import Misuse
+from unmask.kernels.laplacian import Laplacian, objective
+from unmask.kernels.weighted_newman import Sweep, Weighted, Weights, sweep, sweep_in_logs
+from unmask.pair import NormalisedJoint
+
+LIGHTEST = -40.0
+"""No context weighs less than e^-40 of the heaviest one: none is without any say."""
+FURTHEST_START = 60.0
+LONGEST_STEP = 5.0
+MOST_STEPS = 60
+MOST_IDLE = 5
+"""Newton steps that may fail to halve the error before the solver gives up: rounding is all that is left."""
+MOST_PRODUCTS = 300
+SMALLEST_RESIDUAL = 1e-24
+RIDGE = 1e-12
+SMALLEST_FLOAT = -85.0
+
+
+class WeightedArnoldGokhale(NormalisedJoint):
+    """The joint whose conditionals are closest to the given ones where it matters.
+
+    Args:
+        conditionals: the model's conditionals.
+        power: of the contexts' probabilities that weigh them, from 0 (all alike) to 1.
+        tolerance: the largest relative error of a marginal condition x_a q(a) = w_a at which the solver
+            stops; by default 1e-9 for tables in float64 and 1e-5 for those in float32.
+        sweeps: how many sweeps to make before Newton's method takes over.
+    """
+
+    def __init__(
+        self,
+        conditionals: PairConditionals,
+        *,
+        power: float = 1.0,
+        tolerance: float | None = None,
+        sweeps: int = 60,
+    ) -> None:
+        super().__init__(conditionals, method="ag-weighted")
+        if tolerance is None:
+            tolerance = 1e-9 if conditionals.dtype == torch.float64 else 1e-5
+        if not _is_number(power) or not 0 <= power <= 1:
+            raise Misuse(f"the power of ag-weighted is a number from 0 (all alike) to 1, got {power}")
+        if not _is_number(tolerance) or not 0 < tolerance < math.inf:
+            raise Misuse(f"the tolerance of ag-weighted is a positive number such as 1e-5, got {tolerance}")
+        if not isinstance(sweeps, int) or isinstance(sweeps, bool) or sweeps < 0:
+            raise Misuse(f"the sweeps of ag-weighted are a whole number from 0 on, got {sweeps}")
+        log_n = tuple(c.counts.log().to(conditionals.device) for c in self.cells)
+        alone = (conditionals.a_alone.double(), conditionals.b_alone.double())
+        log_w = tuple(log_weights(m, n, power) for m, n in zip(alone, log_n, strict=True))
+        self.weighted = Weighted(conditionals, (log_w[0], log_w[1]), (log_n[0], log_n[1]))
+        start = [(w - m).clamp(-FURTHEST_START, FURTHEST_START) for w, m in zip(log_w, alone, strict=True)]
+        self.log_x, self.log_y, solved = solve(conditionals, self.weighted, start, tolerance, sweeps)
+        self.evidence |= solved | {"power": power}
+
+    def log_weight(self, rows: Index, columns: Index) -> Tensor:
+        """Return log (w_b p(a|b) + w_a p(b|a)) - log(x_a + y_b)."""
+        log_a, log_b = self.weighted.log_w[0][rows, None], self.weighted.log_w[1][None, columns]
+        log_x, log_y = self.log_x[rows, None], self.log_y[None, columns]
+        if self._fits_floats:
+            assert self.conditionals.probabilities is not None
+            p, r = (cells(table, rows, columns) for table in self.conditionals.probabilities)
+            w_a, w_b, x, y = (v.exp().to(p.dtype) for v in (log_a, log_b, log_x, log_y))
+            return ((p * w_b + r * w_a) / (x + y)).log_()
+        p = self.conditionals.a_given_b(rows, columns).double()
+        r = self.conditionals.b_given_a(rows, columns).double()
+        return torch.logaddexp(p + log_b, r + log_a) - torch.logaddexp(log_x, log_y)
+
+    @cached_property
+    def _fits_floats(self) -> bool:
+        """Whether no cell underflows as a float, so that it costs one logarithm."""
+        if self.conditionals.probabilities is None:
+            return False
+        lightest = min(float(w.min()) for w in self.weighted.log_w)
+        largest = max(float(v.max()) for v in (self.log_x, self.log_y))
+        smallest = min(float(v.min()) for v in (self.log_x, self.log_y))
+        within = -SMALLEST_FLOAT
+        return (
+            self.conditionals.smallest + lightest - largest > SMALLEST_FLOAT
+            and largest < within
+            and smallest > -within
+        )
+
+
+def log_weights(log_m: Tensor, log_n: Tensor, power: float) -> Tensor:
+    """Return the log weight of one token's context in each row or column; over all tokens they sum to 1."""
+    raw = power * log_m
+    raw = raw.clamp_min(float(raw.max()) + LIGHTEST)
+    return raw - (raw + log_n).logsumexp(0)
+
+
+def solve(
+    conditionals: PairConditionals, weighted: Weighted, start: list[Tensor], tolerance: float, sweeps: int
+) -> tuple[Tensor, Tensor, dict[str, Any]]:
+    """Return log x [a], log y [b] and how the solver fared."""
+    do_sweep = _sweeper(conditionals, weighted)
+    log_x, log_y = start
+    violation, done, steps = math.inf, 0, 0
+    while violation > tolerance and done < sweeps:
+        log_x, log_y, violation = do_sweep(log_x, log_y)
+        done += 1
+    idle = 0
+    while violation > tolerance and steps < MOST_STEPS and idle < MOST_IDLE:
+        before = violation
+        log_x, log_y = _descend(weighted, log_x, log_y)
+        log_x, log_y, violation = do_sweep(log_x, log_y)
+        idle = idle + 1 if violation > before / 2 else 0
+        steps += 1
+    shift = log_y.mean()  # the scale is free: keep it from drifting
+    found = {
+        "sweeps": done,
+        "newton_steps": steps,
+        "marginal_error": violation,
+        "converged": violation <= tolerance,
+    }
+    return log_x - shift, log_y - shift, found
+
+
+def _sweeper(conditionals: PairConditionals, weighted: Weighted) -> Callable[[Tensor, Tensor], Sweep]:
+    """Return the sweep that suits the tables: compiled on probabilities, or plain in log space."""
+    if conditionals.probabilities is None:
+        return lambda x, y: sweep_in_logs(weighted, x, y)
+    p, r = (table.numpy() for table in conditionals.probabilities)
+    weights = Weights(*(v.exp().numpy() for v in (*weighted.log_w, *weighted.log_n)))
+    return lambda x, y: sweep(p, r, x, y, weights)
+
+
+def _descend(weighted: Weighted, log_x: Tensor, log_y: Tensor) -> tuple[Tensor, Tensor]:
+    """Take one Newton step, no token further than LONGEST_STEP, shortened until F falls."""
+    tables = cast(PairConditionals, weighted)
+    at = Laplacian(tables, log_x, log_y)
+    step = _newton_step(at).clamp(-LONGEST_STEP, LONGEST_STEP)
+    slope = float(at.gradient @ step)
+    if not slope < 0:  # clamping has turned it uphill
+        return log_x, log_y
+    begin = objective(tables, log_x, log_y)
+    a, size = len(log_x), 1.0
+    while size > 1e-8:
+        new_x, new_y = log_x + size * step[:a], log_y + size * step[a:]
+        if objective(tables, new_x, new_y) <= begin + 1e-4 * size * slope + 1e-12 * abs(begin):
+            return new_x, new_y
+        size /= 2
+    return log_x, log_y
+
+
+def _newton_step(at: Laplacian) -> Tensor:
+    """Solve H d = -gradient by conjugate gradients, to many digits in the measure of the preconditioner.
+
+    In the plain measure a residual in a light context is as good as none.
+    """
+    scale = at.degree.clamp_min(1e-300)
+    d = torch.zeros_like(at.gradient)
+    residual = -at.gradient
+    z = residual / scale
+    p, rz = z.clone(), residual @ z
+    enough = SMALLEST_RESIDUAL * float(rz)
+    for _ in range(min(MOST_PRODUCTS, 2 * len(d))):
+        hp = at.times(p) + RIDGE * scale * p
+        curvature = p @ hp
+        if not curvature > 0:
+            break
+        alpha = rz / curvature
+        d += alpha * p
+        residual = residual - alpha * hp
+        z = residual / scale
+        previous, rz = rz, residual @ z
+        if not float(rz) > enough:
+            break
+        p = z + rz / previous * p
+    return d
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

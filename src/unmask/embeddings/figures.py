@@ -1,0 +1,73 @@
+"""The pictures: isotropy by layer, and one word's instances in the plane, coloured by sense."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unmask.embeddings.isotropy import REMEDIES, Survey
+from unmask.errors import Misuse
+
+STYLES = {"raw": "o-", "standardised": "s--", "top removed": "^:"}
+PANELS = {"cosine": "expected cosine of two words", "leading_1": "variance in the leading direction"}
+FORMATS = (".png", ".svg", ".pdf")
+
+
+def check_figure(path: Path) -> None:
+    """Refuse a name that says no format of a picture, or a machine that can't draw."""
+    if path.suffix not in FORMATS:
+        raise Misuse(f"expected a picture that ends in {', '.join(FORMATS)}, got '{path}'")
+    if find_spec("matplotlib") is None:
+        raise Misuse("figures need matplotlib: pip install 'unmask[embed]'")
+
+
+def draw_isotropy(found: Mapping[str, Survey], path: Path) -> None:
+    """Draw the two leading measures by layer for each of several models."""
+    from matplotlib.figure import Figure
+
+    check_figure(path)
+    figure = Figure(figsize=(4.6 * len(PANELS), 3.2 * len(found)), layout="constrained")
+    grid = figure.subplots(len(found), len(PANELS), squeeze=False, sharex=True)
+    for row, (model, survey) in zip(grid, found.items(), strict=True):
+        names = list(survey.measures)
+        for axes, (measure, label) in zip(row, PANELS.items(), strict=True):
+            for remedy in REMEDIES:
+                heights = [getattr(survey.measures[name][remedy], measure) for name in names]
+                axes.plot(names, heights, STYLES[remedy], label=remedy, markersize=5)
+            axes.set(ylabel=label, title=model)
+            axes.set_ylim(min(0.0, axes.get_ylim()[0]), 1.0)
+            axes.grid(alpha=0.3)
+    for axes in grid[-1]:
+        axes.set_xlabel("layer")
+    grid[0][0].legend()
+    figure.savefig(path, dpi=120)
+
+
+def project(vectors: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the two leading principal components of vectors, [vectors, 2]; signs are fixed."""
+    centred = vectors.astype(np.float64) - vectors.mean(axis=0)
+    _, _, rows = np.linalg.svd(centred, full_matrices=False)
+    plane = rows[:2]
+    plane = plane * np.sign(plane[np.arange(len(plane)), np.abs(plane).argmax(axis=1)])[:, None]
+    flat: np.ndarray[Any, Any] = centred @ plane.T
+    return np.pad(flat, ((0, 0), (0, 2 - flat.shape[1])))
+
+
+def draw_senses(vectors: np.ndarray[Any, Any], senses: Sequence[str], title: str, path: Path) -> None:
+    """Draw instances of a word in the plane of their two principal components, a colour a sense."""
+    from matplotlib.figure import Figure
+
+    check_figure(path)
+    places = project(vectors)
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    for sense in sorted(set(senses), key=lambda s: (-senses.count(s), s)):
+        own = places[[one == sense for one in senses]]
+        axes.scatter(own[:, 0], own[:, 1], s=18, alpha=0.75, label=f"{sense} ({len(own)})")
+    axes.set(title=title, xlabel="first principal component", ylabel="second")
+    axes.legend(fontsize="small")
+    figure.savefig(path, dpi=120)

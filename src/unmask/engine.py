@@ -1,0 +1,160 @@
+"""Forward passes over texts that differ in one token only: what they share is computed once.
+
+A table of conditionals asks the same text again and again, with another token at one position `changed`, and
+reads the answer at one position `asked`. Of an encoder with the norm after each residual (Devlin et al.,
+2019) such passes need less than all, and get the same result:
+
+- first layer: embeddings, queries, keys and values are the same everywhere but at `changed`;
+- last layer: only `asked` has to be known. With one query a text, neither keys nor values are needed: the
+  score q·(K x) is (Kᵀq)·x, and the sum of weights times (V x) is V times the sum of weights times x. So the
+  layer costs what one position costs. (The keys' bias shifts all scores alike and drops out.)
+- batches are cut so that what a layer leaves behind is still in the cache when the next one reads it.
+
+`read_encoder` finds the layers of the architectures it knows in a model, whose weights are used where they
+are. It is for `MaskedLM` to compare the result with the model's own before trusting it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+ROWS_IN_CACHE = 1024
+"""How many tokens a batch has on a CPU, measured: see docs/forward.md."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Self-attention and feed-forward, each with a residual and a norm after it."""
+
+    query: nn.Linear
+    key: nn.Linear
+    value: nn.Linear
+    attended: nn.Linear
+    attention_norm: nn.LayerNorm
+    widen: nn.Linear
+    narrow: nn.Linear
+    norm: nn.LayerNorm
+    activation: nn.Module
+    heads: int
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Map states to states, [texts, length, features]."""
+        return self._attend(x, self.query(x), self.key(x), self.value(x))
+
+    def sharing(self, x: Tensor, changed: int) -> Tensor:
+        """The same, for states that are equal in all texts but at one position."""
+        first, own = x[0], x[:, changed]
+
+        def project(part: nn.Linear) -> Tensor:
+            everywhere: Tensor = part(first).repeat(len(x), 1, 1)
+            everywhere[:, changed] = part(own)
+            return everywhere
+
+        return self._attend(x, project(self.query), project(self.key), project(self.value))
+
+    def at(self, x: Tensor, asked: int) -> Tensor:
+        """The same at one position only, [texts, features]."""
+        own = x[:, asked]
+        key, value = (part.weight.unflatten(0, (self.heads, -1)) for part in (self.key, self.value))
+        query = self.query(own).unflatten(-1, (self.heads, -1)).transpose(0, 1)  # [heads, texts, width]
+        scores = (query * query.shape[-1] ** -0.5 @ key).transpose(0, 1) @ x.transpose(1, 2)
+        seen = (scores.softmax(-1) @ x).transpose(0, 1)  # [heads, texts, features]
+        heard = (seen @ value.transpose(1, 2)).transpose(0, 1).flatten(1)
+        return self._feed(heard + self.value.bias, own)
+
+    def _attend(self, x: Tensor, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        heads = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (query, key, value))
+        return self._feed(scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2), x)
+
+    def _feed(self, heard: Tensor, x: Tensor) -> Tensor:
+        x = self.attention_norm(self.attended(heard).add_(x))
+        normed: Tensor = self.norm(self.narrow(self.activation(self.widen(x))).add_(x))
+        return normed
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """The layers of a model, and the module whose input is what the first of them reads."""
+
+    layers: tuple[Layer, ...]
+    entrance: nn.Module
+
+    def __call__(self, context: Tensor, own: Tensor, changed: int, asked: int) -> Tensor:
+        """Return the states at `asked` after the last layer, [texts, features].
+
+        Args:
+            context: the first layer's input, [length, features].
+            own: what each text has at `changed` instead, [texts, features].
+            changed: the position at which the texts differ.
+            asked: the position that is asked about.
+        """
+        x = context.repeat(len(own), 1, 1)
+        x[:, changed] = own
+        *before, last = self.layers
+        for i, layer in enumerate(before):
+            x = layer(x) if i else layer.sharing(x, changed)
+        return last.at(x, asked)
+
+
+BERT = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "attended": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "widen": "intermediate.dense",
+    "narrow": "output.dense",
+    "norm": "output.LayerNorm",
+    "activation": "intermediate.intermediate_act_fn",
+}
+DISTILBERT = {
+    "query": "attention.q_lin",
+    "key": "attention.k_lin",
+    "value": "attention.v_lin",
+    "attended": "attention.out_lin",
+    "attention_norm": "sa_layer_norm",
+    "widen": "ffn.lin1",
+    "narrow": "ffn.lin2",
+    "norm": "output_layer_norm",
+    "activation": "ffn.activation",
+}
+ALBERT = {
+    "query": "attention.query",
+    "key": "attention.key",
+    "value": "attention.value",
+    "attended": "attention.dense",
+    "attention_norm": "attention.LayerNorm",
+    "widen": "ffn",
+    "narrow": "ffn_output",
+    "norm": "full_layer_layer_norm",
+    "activation": "activation",
+}
+KNOWN = {
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra"), ("encoder.layer", BERT)),
+    "distilbert": ("transformer.layer", DISTILBERT),
+    "albert": ("encoder.albert_layer_groups.0.albert_layers", ALBERT),
+}
+"""Where each kind of model keeps its layers, and the parts of a layer."""
+
+
+def read_encoder(model: Any) -> Encoder | None:
+    """Return the encoder of a model if it is of a known kind."""
+    config = model.config
+    if config.model_type not in KNOWN:
+        return None
+    where, names = KNOWN[config.model_type]
+    layers: list[nn.Module] = list(model.base_model.get_submodule(where))
+    if config.model_type == "albert":  # the same layer again and again
+        layers *= config.num_hidden_layers
+    return Encoder(
+        tuple(_read_layer(layer, names, config.num_attention_heads) for layer in layers), layers[0]
+    )
+
+
+def _read_layer(layer: nn.Module, names: dict[str, str], heads: int) -> Layer:
+    parts: dict[str, Any] = {part: layer.get_submodule(path) for part, path in names.items()}
+    return Layer(**parts, heads=heads)

@@ -1,0 +1,115 @@
+"""One example, examined: from two blanked tokens to a record of every construction's metrics.
+
+`Examiner` is what runs in each worker. Its answer depends on the example, the model and the settings alone,
+and is plain data: one line of `examples.jsonl`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from unmask import api
+from unmask.conditionals import PairConditionals
+from unmask.constructions import construct
+from unmask.evaluation.drawing import Example
+from unmask.evaluation.metrics import Marginals, incompatibility, marginals_of, measure
+from unmask.evaluation.settings import Settings, parse_methods
+from unmask.mlm import MaskedLM
+from unmask.pair import PairJoint
+
+SHOWN = 5
+"""How many likely tokens a side, beside the true one, the small table of a joint in the report has."""
+
+
+class Examiner:
+    """Examines examples with a model that is loaded once."""
+
+    def __init__(self, mlm: MaskedLM, settings: Settings) -> None:
+        self.mlm = mlm
+        self.settings = settings
+        self.methods = parse_methods(settings.methods)
+
+    def __call__(self, example: Example) -> dict[str, Any]:
+        """Return the record of an example."""
+        start = time.perf_counter()
+        settings, vocabulary = self.settings, self.mlm.vocabulary
+        table = api.conditionals(
+            self.mlm,
+            example.cloze(vocabulary),
+            candidates=settings.candidates,
+            completion=settings.completion,
+            support=settings.support,
+            seed=settings.seed,
+        )
+        assert isinstance(table, PairConditionals)
+        asked = time.perf_counter()
+        truth = _rows_of(table, example.truth)
+        metrics: dict[str, dict[str, Any]] = {}
+        stuck: list[str] = []
+        joints: dict[str, PairJoint] = {}
+        marginals: list[Marginals] = []
+        for label, name, options in self.methods:
+            joint = construct(name, table, **options)
+            found = marginals_of(joint)
+            metrics[label] = asdict(measure(joint, truth, found))
+            if not joint.evidence.get("converged", True):
+                stuck.append(label)
+            joints[label] = joint
+            marginals.append(found)
+        return example.record() | {
+            "tokens": [vocabulary.token(t) for t in example.truth],
+            "distance": example.distance,
+            "inside": [vocabulary.goes_on_inside_a_word(t) for t in example.truth],
+            "metrics": metrics,
+            "incompatibility": incompatibility(table),
+            "not_converged": stuck,
+            "passes": table.evidence["passes"],
+            "completion_error": table.evidence.get("completion_error"),
+            "mass_outside_support": max(table.evidence["mass_outside_support"]),
+            "table": _small_table(example, joints, marginals),
+            "seconds": {
+                "conditionals": round(asked - start, 3),
+                "all": round(time.perf_counter() - start, 3),
+            },
+        }
+
+
+def make_examiner(
+    settings: Settings, *, device: str = "auto", memory: int | str = "4GB", allow_pickle: bool = False
+) -> Examiner:
+    """Load the model that the settings name, and return its examiner: what a worker process calls."""
+    mlm = api.load(settings.model, device=device, memory=memory, allow_pickle=allow_pickle)
+    return Examiner(mlm, settings)
+
+
+def _rows_of(table: PairConditionals, truth: tuple[int, int]) -> tuple[int, int]:
+    """Return the row and the column of two tokens."""
+    a, b = table.a_support.index(truth[0]), table.b_support.index(truth[1])
+    return int(table.cells[0].of[a]), int(table.cells[1].of[b])
+
+
+def _small_table(
+    example: Example, joints: dict[str, PairJoint], marginals: list[Marginals]
+) -> dict[str, Any]:
+    """Return log q of the likeliest tokens of both blanks and the true ones, under every construction."""
+    some = next(iter(joints.values()))
+    shown = []
+    for blank, truth in enumerate(example.truth):
+        mean = torch.stack([some.cells[blank].spread(m[blank]).exp() for m in marginals]).mean(0)
+        best = some.supports[blank].ids[mean.topk(min(SHOWN, len(mean))).indices.cpu()].tolist()
+        shown.append([*best, truth] if truth not in best else best)
+    a, b = torch.meshgrid(torch.tensor(shown[0]), torch.tensor(shown[1]), indexing="ij")
+    vocabulary = some.supports[0].vocabulary
+    assert vocabulary is not None
+    return {
+        "a": [vocabulary.token(t) for t in shown[0]],
+        "b": [vocabulary.token(t) for t in shown[1]],
+        "log_probs": {
+            label: [[round(x, 3) for x in row] for row in joint.log_prob(a, b).tolist()]
+            for label, joint in joints.items()
+        },
+    }

@@ -1,0 +1,207 @@
+"""The figures of a report, as SVG or HTML text that goes into the page: it opens with no network.
+
+- a bar a method with its interval, P-PPL and U-PPL side by side, on a logarithmic scale;
+- P-PPL and U-PPL by the distance of the blanks, a line a method;
+- the joint table of one example under two constructions, side by side.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import math
+from importlib.util import find_spec
+from typing import Any
+
+from unmask.errors import Misuse
+
+TITLES = {"p_ppl": "P-PPL", "u_ppl": "U-PPL"}
+GREY, INK = "#9aa0a6", "#202124"
+STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "unmask",  # the same records give the same bytes
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "figure.facecolor": "white",
+}
+
+
+def require_matplotlib() -> None:
+    """Say before any work is done that figures need matplotlib."""
+    if find_spec("matplotlib") is None:
+        raise Misuse("the report's figures need matplotlib: pip install 'unmask[evaluate]'")
+
+
+def bars(summary: dict[str, Any]) -> str:
+    """Draw the perplexities of all methods, best first, with their intervals."""
+    methods = summary["methods"]
+    order = sorted(methods, key=lambda m: methods[m]["p_ppl"]["value"], reverse=True)
+    with _style() as pyplot:
+        figure, axes = pyplot.subplots(1, 2, figsize=(9, 0.36 * len(order) + 1.2), sharey=True)
+        for axis, metric in zip(axes, TITLES, strict=True):
+            entries = [methods[m][metric] for m in order]
+            values = [e["value"] for e in entries]
+            around = [[e["value"] - e["low"] for e in entries], [e["high"] - e["value"] for e in entries]]
+            axis.barh(
+                order,
+                values,
+                xerr=around,
+                color=[_colour(m, order) for m in order],
+                height=0.7,
+                error_kw={"ecolor": INK, "elinewidth": 1.2, "capsize": 2.5},
+            )
+            start = min(e["low"] for e in entries) / 1.25
+            end = max(e["high"] for e in entries)
+            for i, e in enumerate(entries):
+                axis.text(e["high"] * 1.02, i, f"{e['value']:.4g}", va="center", fontsize=9, color=INK)
+            axis.set_xscale("log")
+            axis.set_xlim(start, end * (end / start) ** 0.18)
+            _plain_ticks(axis.xaxis, start, end)
+            axis.set_title(f"{TITLES[metric]} (lower is better, 95% interval)", fontsize=10, loc="left")
+            axis.grid(axis="x", color="#e8eaed", zorder=0)
+            axis.set_axisbelow(True)
+        return _svg(figure)
+
+
+def by_distance(summary: dict[str, Any]) -> str | None:
+    """Draw the perplexities by distance; None if the sample has one distance only."""
+    groups = summary["breakdowns"]["distance"]
+    if len(groups) < 2:
+        return None
+    methods = list(summary["methods"])
+    best_first = sorted(methods, key=lambda m: summary["methods"][m]["p_ppl"]["value"], reverse=True)
+    with _style() as pyplot:
+        figure, axes = pyplot.subplots(1, 2, figsize=(9, 4.4))
+        names = [f"{g['group']}\n({g['examples']})" for g in groups]
+        for axis, metric in zip(axes, TITLES, strict=True):
+            everything = []
+            for i, method in enumerate(methods):
+                entries = [g["methods"][method][metric] for g in groups]
+                # a little apart, so that intervals don't hide each other
+                at = [x + 0.5 * (i / max(1, len(methods) - 1) - 0.5) for x in range(len(groups))]
+                values = [e["value"] for e in entries]
+                axis.errorbar(
+                    at,
+                    values,
+                    yerr=[
+                        [e["value"] - e["low"] for e in entries],
+                        [e["high"] - e["value"] for e in entries],
+                    ],
+                    color=_colour(method, best_first),
+                    marker=MARKERS[i % len(MARKERS)],
+                    markersize=5,
+                    linewidth=1.4,
+                    elinewidth=0.7,
+                    label=method,
+                )
+                everything += [v for e in entries for v in (e["low"], e["high"])]
+            axis.set_yscale("log")
+            _plain_ticks(axis.yaxis, min(everything), max(everything))
+            axis.set_xticks(range(len(groups)), names)
+            axis.set_xlabel("distance of the blanks in tokens (examples)")
+            axis.set_title(TITLES[metric], fontsize=10, loc="left")
+            axis.grid(axis="y", color="#e8eaed")
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)), frameon=False)
+        return _svg(figure)
+
+
+def joint_tables(record: dict[str, Any], methods: tuple[str, str]) -> str:
+    """Return the table of one example's likely tokens under two constructions, the true pair framed.
+
+    As HTML, shaded by probability: it is text that can be searched and copied.
+    """
+    shown = record["table"]
+    blocks = [[[math.exp(x) for x in row] for row in shown["log_probs"][m]] for m in methods]
+    most = max(x for block in blocks for row in block for x in row)
+    tables = []
+    for method, block in zip(methods, blocks, strict=True):
+        heads = "".join(f"<th>{html.escape(token)}</th>" for token in shown["b"])
+        rows = []
+        for a, row in zip(shown["a"], block, strict=True):
+            cells = "".join(
+                _shaded(p, most, [a, b] == record["tokens"]) for b, p in zip(shown["b"], row, strict=True)
+            )
+            rows.append(f"<tr><th>{html.escape(a)}</th>{cells}</tr>")
+        head = f"<tr><td></td>{heads}</tr>"
+        tables.append(
+            f'<table class="joint"><caption>{html.escape(method)}</caption>{head}{"".join(rows)}</table>'
+        )
+    return f'<div class="joints">{"".join(tables)}</div>'
+
+
+def _shaded(p: float, most: float, true: bool) -> str:
+    depth = (p / most) ** 0.5
+    colour = f"rgba(26,115,232,{0.85 * depth:.2f})"
+    text = "#fff" if depth > 0.75 else INK
+    return f'<td{" class=true" if true else ""} style="background:{colour};color:{text}">{_percent(p)}</td>'
+
+
+MARKERS = "osD^vP*XhpdH"
+COLOURS = {
+    "product": "#5f6368",
+    "mrf-logit": "#f29900",
+    "mrf-prob": "#c26401",
+    "hcb": "#9334e6",
+    "ag": "#1a73e8",
+    "ag-published": "#8ab4f8",
+    "ag-weighted": "#0b57d0",
+    "gibbs": "#188038",
+    "l2r": "#e52592",
+    "r2l": "#b80672",
+}
+
+
+def _colour(method: str, order: list[str]) -> Any:
+    if method in COLOURS:
+        return COLOURS[method]
+    from matplotlib import colormaps
+
+    return colormaps["tab20"](order.index(method) % 20)
+
+
+def _percent(p: float) -> str:
+    return f"{100 * p:.1f}%" if p >= 0.0005 else f"{100 * p:.0e}%".replace("e-0", "e-")
+
+
+def _plain_ticks(axis: Any, low: float, high: float) -> None:
+    """Write few, plain numbers on a logarithmic axis."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    steps = [d * 10.0**e for e in range(-3, 8) for d in (1, 1.5, 2, 3, 5, 7)]
+    ticks = [t for t in steps if low <= t <= high * 1.05]
+    while len(ticks) > 7:
+        ticks = ticks[::2]
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+class _style:
+    """Our look for the figures within, and no window system."""
+
+    def __enter__(self) -> Any:
+        import matplotlib
+        from matplotlib import pyplot
+
+        self._before = matplotlib.rcParams.copy()
+        pyplot.switch_backend("svg")
+        matplotlib.rcParams.update(STYLE)
+        return pyplot
+
+    def __exit__(self, *_: object) -> None:
+        import matplotlib
+        from matplotlib import pyplot
+
+        pyplot.close("all")
+        matplotlib.rcParams.update(self._before)
+
+
+def _svg(figure: Any) -> str:
+    figure.set_layout_engine("constrained")
+    page = io.StringIO()
+    figure.savefig(page, format="svg", metadata={"Date": None})
+    text = page.getvalue()
+    return text[text.index("<svg") :]  # without the heading of a file of its own

@@ -1,0 +1,215 @@
+"""The sentences of a data set: SNLI, XSum, plain text, and data sets of the Hugging Face hub.
+
+A data set is named as people write it on the command line:
+
+- `snli=DIR` or `snli=FILE`: the original json lines or tab-separated form (`gold_label`, `sentence1`,
+  `sentence2`), or any with `premise`, `hypothesis`, `label`. Premise and hypothesis are two sentences. Lines
+  without a gold label (`-`, or none) are counted and left out, as the task has it;
+- `xsum=FILE`: one summary a line, or json lines with a `summary`;
+- `text=FILE`: one sentence a line;
+- `hub:NAME`: a data set of the hub, or a directory that holds one, read by `datasets`.
+
+Files may be gzipped. Blank lines are no sentences; damage is told with the file and the line.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import Failure, Misuse
+
+PAIR_COLUMNS = (("sentence1", "sentence2"), ("premise", "hypothesis"))
+LABEL_COLUMNS = ("gold_label", "label")
+HUB_COLUMNS = (*PAIR_COLUMNS, ("summary",), ("sentence",), ("text",))
+HUB_SPLITS = ("validation", "dev", "test", "train")
+UNLABELED = ("-", "", "-1")
+DEV_FILES = ("*dev*.jsonl", "*dev*.tsv", "*dev*.txt")
+
+
+@dataclass
+class Sentences:
+    """The sentences of a data set, in the order of the file, and how many lines were left out, by reason."""
+
+    texts: list[str] = field(default_factory=list)
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    def add(self, text: str) -> None:
+        """Take in a sentence, unless it is blank."""
+        if text.strip():
+            self.texts.append(" ".join(text.split()))
+        else:
+            self.skip("blank")
+
+    def skip(self, reason: str) -> None:
+        """Leave out a line, and count it."""
+        self.skipped[reason] = self.skipped.get(reason, 0) + 1
+
+
+def read_sentences(data: str) -> Sentences:
+    """Read the data set of that name, such as `snli=DIR`."""
+    if data.startswith("hub:"):
+        return _read_hub(data.removeprefix("hub:"))
+    kind, sign, where = data.partition("=")
+    if kind not in READERS or not sign or not where:
+        raise Misuse(f"expected data as snli=DIR, xsum=FILE, text=FILE or hub:NAME, got '{data}'")
+    path = Path(where).expanduser()
+    if kind == "snli" and path.is_dir():
+        path = _dev_file(path)
+    if not path.is_file():
+        what = "is a directory: name a file in it" if path.is_dir() else "does not exist: check the path"
+        raise Misuse(f"{path} {what}")
+    found = Sentences()
+    READERS[kind](path, found)
+    if not found.texts:
+        raise Misuse(f"{path} holds no sentence: expected {EXPECTED[kind]}")
+    return found
+
+
+def _dev_file(directory: Path) -> Path:
+    """Return the development split in a directory of SNLI."""
+    for pattern in DEV_FILES:
+        for files in (sorted(directory.glob(pattern)), sorted(directory.glob(pattern + ".gz"))):
+            if files:
+                return files[0]
+    raise Misuse(
+        f"{directory} holds no development split of SNLI (snli_1.0_dev.jsonl, .txt or dev.tsv, .gz too): "
+        f"put one there, or name a file as snli=FILE"
+    )
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Go through the lines of a file, gzipped or not, with their numbers."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n")
+            for number, line in enumerate(lines, 1):
+                yield number, line.rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise Failure(f"{path} is not UTF-8 text: convert it, for example with iconv") from None
+    except EOFError:
+        raise Failure(f"{path} ends too early: its download or copy was cut off, get it anew") from None
+    except OSError as error:  # gzip's BadGzipFile is one, too
+        raise Failure(f"{path}: {error.strerror or error}: check the file and its permissions") from None
+
+
+def _read_snli(path: Path, found: Sentences) -> None:
+    rows = _json_rows(path) if ".jsonl" in path.suffixes or ".json" in path.suffixes else _tsv_rows(path)
+    for row, where in rows:
+        columns = _columns(row, PAIR_COLUMNS, where)
+        label = next((row[name] for name in LABEL_COLUMNS if name in row), None)
+        if label is None and not any(name in row for name in LABEL_COLUMNS):
+            raise Misuse(f"{where}: expected a column gold_label or label, got {', '.join(row)}")
+        if label is None or str(label).strip() in UNLABELED:
+            found.skip("unlabeled")
+            continue
+        for name in columns:
+            found.add(_text(row, name, where))
+
+
+def _read_xsum(path: Path, found: Sentences) -> None:
+    if any(suffix in (".jsonl", ".json") for suffix in path.suffixes):
+        for row, where in _json_rows(path):
+            _columns(row, (("summary",),), where)
+            found.add(_text(row, "summary", where))
+    else:
+        _read_text(path, found)
+
+
+def _read_text(path: Path, found: Sentences) -> None:
+    for _, line in _lines(path):
+        found.add(line)
+
+
+def _json_rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
+    for number, line in _lines(path):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise Failure(f"{path}: line {number} is no JSON object: expected one on every line")
+        yield row, f"{path}, line {number}"
+
+
+def _tsv_rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
+    lines = _lines(path)
+    header: list[str] = []
+    for number, line in lines:
+        fields = next(csv.reader([line], delimiter="\t", quoting=csv.QUOTE_NONE), [])
+        if not header:
+            header = fields
+            continue
+        if not line.strip():
+            continue
+        # the original has a varying number of labels at the end of a line
+        if len(fields) < len(header) - 5 or len(fields) < 3:
+            raise Failure(
+                f"{path}: line {number} has {len(fields)} fields, but the header has {len(header)}: expected "
+                f"tab-separated fields without quoting"
+            )
+        yield dict(zip(header, fields, strict=False)), f"{path}, line {number}"
+
+
+def _columns(row: dict[str, Any], choices: tuple[tuple[str, ...], ...], where: str) -> tuple[str, ...]:
+    """Return the first choice of columns that a row has."""
+    for names in choices:
+        if all(name in row for name in names):
+            return names
+    wanted = ", or ".join(" and ".join(names) for names in choices)
+    raise Misuse(f"{where}: expected the columns {wanted}, got {', '.join(map(str, row))}")
+
+
+def _text(row: dict[str, Any], name: str, where: str) -> str:
+    if not isinstance(row[name], str):
+        raise Failure(f"{where}: expected a text in '{name}', got {row[name]!r}")
+    return str(row[name])
+
+
+def _read_hub(name: str) -> Sentences:
+    """Read a data set of the hub (NAME, or NAME:SPLIT), or a directory in the form that `datasets` reads."""
+    try:
+        import datasets
+    except ImportError:
+        raise Misuse("data of the hub need the package datasets: pip install 'unmask[hub]'") from None
+    name, _, split = name.partition(":")
+    if not name:
+        raise Misuse("expected the name of a data set, as in hub:stanfordnlp/snli or hub:NAME:SPLIT")
+    try:
+        loaded = datasets.load_dataset(name)
+    except Exception as error:  # datasets raises many kinds, some of them builtins
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise Failure(f"can't load '{name}' from the hub ({reason}): check name and network") from None
+    split = split or next((s for s in HUB_SPLITS if s in loaded), next(iter(loaded)))
+    if split not in loaded:
+        raise Misuse(f"'{name}' has no split '{split}': expected one of {', '.join(loaded)}")
+    found = Sentences()
+    for number, row in enumerate(loaded[split], 1):
+        where = f"{name}, row {number}"
+        columns = _columns(row, HUB_COLUMNS, where)
+        if len(columns) == 2 and str(row.get("label", row.get("gold_label", ""))) == "-1":
+            found.skip("unlabeled")
+            continue
+        for column in columns:
+            found.add(_text(row, column, where))
+    return found
+
+
+READERS: dict[str, Callable[[Path, Sentences], None]] = {
+    "snli": _read_snli,
+    "xsum": _read_xsum,
+    "text": _read_text,
+}
+EXPECTED = {
+    "snli": "labeled pairs of sentences",
+    "xsum": "one summary a line",
+    "text": "one sentence a line",
+}

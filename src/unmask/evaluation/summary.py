@@ -1,0 +1,160 @@
+"""The summary of a run: a function of its records alone, whatever their order in the file.
+
+Perplexities are exp of mean losses; every number has a bootstrap interval, and every two methods a paired
+comparison of their losses a token, in nats. Breakdowns are by the distance of the blanks, by whether each
+true token starts a word or goes on inside one, and by frequency: how often the rarer of the two true tokens
+occurs in the sentences of this very sample (all their tokens), in three parts as equal as can be.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unmask.evaluation.bootstrap import LEVEL, RESAMPLES, Intervals, intervals
+
+Record = dict[str, Any]
+Column = Callable[[dict[str, Any]], float]
+
+COLUMNS: dict[str, Column] = {
+    "p_ppl": lambda m: -m["log_prob"] / 2,
+    "u_ppl": lambda m: -(m["log_a_given_b"] + m["log_b_given_a"]) / 2,
+    "a_kl": lambda m: m["a_kl"],
+    "g_kl": lambda m: m["g_kl"],
+    "reverse_kl": lambda m: m["reverse_kl"],
+    "jsd": lambda m: m["jsd"],
+    "recall@1": lambda m: m["rank"] <= 1,
+    "recall@5": lambda m: m["rank"] <= 5,
+    "recall@10": lambda m: m["rank"] <= 10,
+}
+PERPLEXITIES = ("p_ppl", "u_ppl")
+COMPARED = ("p_ppl", "u_ppl", "a_kl", "g_kl")
+DISTANCES = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, None))
+
+
+def summarise(records: Iterable[Record], config: dict[str, Any]) -> dict[str, Any]:
+    """Return the summary of a run's records."""
+    ordered = sorted(records, key=lambda record: int(record["number"]))
+    methods = list(config["settings"]["methods"])
+    table = {
+        name: np.array([[float(column(r["metrics"][m])) for m in methods] for r in ordered])
+        for name, column in COLUMNS.items()
+    }
+    errors = [r["completion_error"] for r in ordered if r["completion_error"]]
+    known = [e for error in errors for e in error.values() if e is not None]
+    incompatible = intervals(np.array([[float(r["incompatibility"])] for r in ordered]))
+    return {
+        "model": config["settings"]["model"],
+        "data": config["settings"]["data"],
+        "pairs": config["settings"]["pairs"],
+        "candidates": config["settings"]["candidates"],
+        "examples": len(ordered),
+        "skipped": config["skipped"],
+        "intervals": {"kind": "percentile bootstrap", "level": LEVEL, "resamples": RESAMPLES},
+        "passes": float(np.mean([r["passes"] for r in ordered])),
+        "completion_error": float(np.mean(known)) if known else None,
+        "mass_outside_support": float(np.mean([r["mass_outside_support"] for r in ordered])),
+        "incompatibility": _entry(*(float(v[0]) for v in incompatible)),
+        "methods": _methods(methods, table, ordered),
+        "comparisons": _comparisons(methods, table),
+        "breakdowns": {
+            "distance": _breakdown(methods, table, [_distance(r) for r in ordered], _DISTANCE_NAMES),
+            "word class": _breakdown(methods, table, [_word_class(r) for r in ordered]),
+            "frequency": _breakdown(methods, table, *_frequency(ordered)),
+        },
+    }
+
+
+def _entry(value: float, low: float, high: float) -> dict[str, float]:
+    return {"value": value, "low": low, "high": high}
+
+
+def _methods(
+    methods: list[str], table: dict[str, NDArray[np.float64]], ordered: list[Record]
+) -> dict[str, dict[str, Any]]:
+    """Return every metric of every method with its interval."""
+    found: dict[str, dict[str, Any]] = {m: {} for m in methods}
+    for name, values in table.items():
+        each = intervals(values)
+        if name in PERPLEXITIES:
+            each = Intervals(*(np.exp(v) for v in each))
+        for i, method in enumerate(methods):
+            found[method][name] = _entry(float(each.mean[i]), float(each.low[i]), float(each.high[i]))
+    for method in methods:
+        ranks = [r["metrics"][method]["rank"] for r in ordered]
+        found[method]["median_rank"] = float(np.median(ranks))
+        found[method]["not_converged"] = sum(method in r["not_converged"] for r in ordered)
+    return found
+
+
+def _comparisons(methods: list[str], table: dict[str, NDArray[np.float64]]) -> list[dict[str, Any]]:
+    """Return the paired difference of every two methods: below zero if the first is the better one."""
+    pairs = list(itertools.combinations(range(len(methods)), 2))
+    found = []
+    for name in COMPARED:
+        if not pairs:
+            break
+        first, second = (table[name][:, list(side)] for side in zip(*pairs, strict=True))
+        each = intervals(first - second)
+        found += [
+            {"metric": name, "first": methods[i], "second": methods[j]}
+            | _entry(float(each.mean[k]), float(each.low[k]), float(each.high[k]))
+            for k, (i, j) in enumerate(pairs)
+        ]
+    return found
+
+
+def _breakdown(
+    methods: list[str],
+    table: dict[str, NDArray[np.float64]],
+    groups: Sequence[str],
+    order: Sequence[str] | None = None,
+) -> list[dict[str, Any]]:
+    """Return the perplexities of each group of examples that there is."""
+    found = []
+    for group in order or sorted(set(groups)):
+        here = np.array([g == group for g in groups])
+        if not here.any():
+            continue
+        entry: dict[str, Any] = {"group": group, "examples": int(here.sum()), "methods": {}}
+        each = {name: intervals(table[name][here]) for name in PERPLEXITIES}
+        for i, method in enumerate(methods):
+            entry["methods"][method] = {
+                name: _entry(*(float(np.exp(v[i])) for v in found_)) for name, found_ in each.items()
+            }
+        found.append(entry)
+    return found
+
+
+def _name(low: int, high: int | None) -> str:
+    return f"{low} or more" if high is None else str(low) if low == high else f"{low}-{high}"
+
+
+_DISTANCE_NAMES = [_name(*edges) for edges in DISTANCES]
+
+
+def _distance(record: Record) -> str:
+    apart = int(record["distance"])
+    return next(_name(low, high) for low, high in DISTANCES if high is None or apart <= high)
+
+
+def _word_class(record: Record) -> str:
+    return ", ".join("inside" if inside else "start" for inside in record["inside"])
+
+
+def _frequency(ordered: list[Record]) -> tuple[list[str], list[str]]:
+    """Return the group of each example by how often its rarer true token occurs in the sample."""
+    occurs = Counter(token for record in ordered for token in record["ids"])
+    rarer = [min(occurs[record["ids"][i]] for i in record["blanks"]) for record in ordered]
+    first, second = (int(q) for q in np.quantile(rarer, [1 / 3, 2 / 3], method="lower"))
+    names = [
+        f"rare (up to {first} times)",
+        f"middle (up to {second} times)",
+        f"common (more than {second} times)",
+    ]
+    return [names[(n > first) + (n > second)] for n in rarer], names

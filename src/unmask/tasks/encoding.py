@@ -1,0 +1,115 @@
+"""Examples in id space: the features that the model is shown, and where their labels go.
+
+Of a tagged word only the first sub-token is labelled; the others are ignored by the loss and unread when
+predicting. A text longer than `max_length` is cut, split into pieces (each with the text's label; when
+predicting, the pieces' log-probabilities are averaged), or refused; a long sentence with tags that is split
+keeps every tag. What was cut or split is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from unmask.embeddings.reading import Reader
+from unmask.errors import Misuse
+from unmask.tasks.files import Example, Tagged
+from unmask.tasks.settings import LongTexts, Task
+
+IGNORED = -100
+"""The label of a token that has none, as torch's cross-entropy knows it."""
+
+Feature = dict[str, Any]
+
+
+@dataclass
+class Encoded:
+    """Features, the example that each belongs to, and for tags (token, word) of each labelled token."""
+
+    features: list[Feature] = field(default_factory=list)
+    homes: list[int] = field(default_factory=list)
+    places: list[list[tuple[int, int]]] = field(default_factory=list)
+    overlong: int = 0
+    vanished: int = 0
+
+    def add(self, feature: Feature, home: int, places: list[tuple[int, int]]) -> None:
+        """Take in one feature."""
+        feature["attention_mask"] = [1] * len(feature["input_ids"])
+        self.features.append(feature)
+        self.homes.append(home)
+        self.places.append(places)
+
+
+class Encoder:
+    """Turns the examples of a task into features."""
+
+    def __init__(
+        self, task: Task, tokenizer: Any, window: int, *, labels: Sequence[str], long: LongTexts
+    ) -> None:
+        self.task, self.tokenizer, self.window, self.long = task, tokenizer, window, long
+        self.numbers = {label: number for number, label in enumerate(labels)}
+        unit: Any = "word" if task == "tag" else "sentence"
+        self.reader = Reader(tokenizer, window, unit=unit, split="spaces", long=long)
+
+    def encode(self, examples: Sequence[Any]) -> Encoded:
+        """Return the features of examples, with labels where the examples have them."""
+        encoded = Encoded()
+        add: Any = {"classify": self._text, "pairs": self._pair, "tag": self._words}[self.task]
+        for home, example in enumerate(examples):
+            add(encoded, home, example)
+        return encoded
+
+    def _label(self, example: Example) -> Feature:
+        return {} if example.label is None else {"labels": self.numbers[example.label]}
+
+    def _text(self, encoded: Encoded, home: int, example: Example) -> None:
+        reading = self.reader.read(example.texts[0])
+        encoded.overlong += reading.overlong
+        for start, end in reading.pieces:
+            ids = self.reader.frame(reading.ids[start:end])
+            encoded.add({"input_ids": ids} | self._label(example), home, [])
+
+    def _pair(self, encoded: Encoded, home: int, example: Example) -> None:
+        first, second = example.texts
+        whole = self.tokenizer(first, second, verbose=False)
+        if len(whole["input_ids"]) > self.window:
+            if self.long == "refuse":
+                raise Misuse(
+                    f"the pair at line {example.line} has {len(whole['input_ids'])} tokens, the window "
+                    f"{self.window}: --long truncate mends that"
+                )
+            encoded.overlong += 1
+            whole = self.tokenizer(first, second, truncation="longest_first", max_length=self.window)
+        feature = {name: list(whole[name]) for name in ("input_ids", "token_type_ids") if name in whole}
+        encoded.add(feature | self._label(example), home, [])
+
+    def _words(self, encoded: Encoded, home: int, sentence: Tagged) -> None:
+        reading = self.reader.read_words(sentence.words)
+        encoded.overlong += reading.overlong
+        encoded.vanished += reading.vanished
+        word_at, at = {}, 0  # which word begins at which character
+        for number, spelling in enumerate(sentence.words):
+            word_at[at] = number
+            at += len(spelling) + 1
+        firsts = {unit.tokens[0]: word_at[unit.start] for unit in reversed(reading.units)}
+        for start, end in reading.pieces:
+            ids = self.reader.frame(reading.ids[start:end])
+            front = len(self.reader.prefix)
+            places = [(token - start + front, word) for token, word in firsts.items() if start <= token < end]
+            feature: Feature = {"input_ids": ids}
+            if sentence.tags is not None:
+                labels = [IGNORED] * len(ids)
+                for token, word in places:
+                    labels[token] = self.numbers[sentence.tags[word]]
+                feature["labels"] = labels
+            encoded.add(feature, home, sorted(places))
+
+
+def collator(task: Task, tokenizer: Any) -> Any:
+    """Return what makes a padded batch of features."""
+    from transformers import DataCollatorForTokenClassification, DataCollatorWithPadding
+
+    if task == "tag":
+        return DataCollatorForTokenClassification(tokenizer, label_pad_token_id=IGNORED)
+    return DataCollatorWithPadding(tokenizer)

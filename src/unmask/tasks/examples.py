@@ -1,0 +1,166 @@
+"""What a run learns from: examples that have been checked, their labels, and what the user should know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unmask.errors import Misuse
+from unmask.tasks import schemes
+from unmask.tasks.files import Columns, Example, Tagged, read_examples, read_tagged
+from unmask.tasks.settings import Settings, Task
+
+HELD_OUT = 10
+"""One training example in so many is kept for evaluation where no file is given for it."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The examples of a run, and the labels that it learns."""
+
+    train: Sequence[Any]
+    dev: Sequence[Any]
+    labels: list[str]
+    scheme: str | None  # of the tags; None where they have none
+    notes: list[str] = field(default_factory=list)
+
+
+def gather(settings: Settings) -> Examples:
+    """Read and check the files of a run."""
+    notes: list[str] = []
+    train = read(settings, settings.task, Path(settings.train), notes)
+    if not train:
+        raise Misuse(f"{settings.train}: expected training examples, got none: the file is empty")
+    scheme = None
+    if settings.task == "tag" and settings.scheme != "none":
+        scheme = scheme_of(train, settings.train) if settings.scheme == "auto" else settings.scheme
+        train = check_tags(train, scheme, settings.train, settings.repair, notes)
+    dev = read(settings, settings.task, Path(settings.dev), notes) if settings.dev else []
+    if settings.dev and not dev:
+        raise Misuse(f"{settings.dev}: expected examples to evaluate on, got none: the file is empty")
+    if scheme is not None:
+        dev = check_tags(dev, scheme, settings.dev or settings.train, settings.repair, notes)
+        if settings.to_scheme is not None:
+            train, dev = (in_scheme(some, settings.to_scheme) for some in (train, dev))
+            scheme = settings.to_scheme
+    labels = _labels(train, scheme)
+    if len(labels) < 2:
+        raise Misuse(
+            f"{settings.train}: every example has the label '{labels[0]}': a classifier needs at least two"
+        )
+    if not settings.dev:
+        train, dev = _hold_out(train, settings)
+        notes.append(f"no --dev file: {len(dev):,} of the training examples are held out for evaluation")
+    else:
+        refuse_unknown(dev, labels, settings.dev)
+    return Examples(train, dev, labels, scheme, notes)
+
+
+def read(columns_of: Any, task: Task, path: Path, notes: list[str], *, labelled: bool = True) -> list[Any]:
+    """Return the examples of a file; `columns_of` has the columns (a `Settings`, say)."""
+    if task == "tag":
+        return read_tagged(
+            path,
+            labelled=labelled,
+            word_column=columns_of.word_column,
+            tag_column=columns_of.tag_column,
+        )
+    columns: Columns = columns_of.columns
+    examples: list[Any] = read_examples(path, pairs=task == "pairs", columns=columns, labelled=labelled)
+    twice = len(examples) - len({example.texts for example in examples})
+    if labelled and twice:
+        notes.append(f"{path}: {twice:,} examples have the text of another one")
+    return examples
+
+
+def scheme_of(sentences: Sequence[Tagged], path: str) -> schemes.Scheme:
+    """Return the scheme of a file's tags; what is no tag is named with its line."""
+    for sentence in sentences:
+        for place, tag in enumerate(sentence.tags or []):
+            try:
+                schemes.parse(tag)
+            except Misuse as error:
+                raise Misuse(
+                    f"{path}, line {sentence.line + place}: {error}; --scheme none takes tags as they are"
+                ) from None
+    return schemes.detect(one.tags or [] for one in sentences)
+
+
+def check_tags(
+    sentences: Sequence[Tagged], scheme: Any, path: str, repair: bool, notes: list[str]
+) -> list[Tagged]:
+    """Refuse sequences that break their scheme, naming the line, or mend them if that is asked for."""
+    scheme_of(sentences, path)
+    mended, repaired = [], 0
+    for sentence in sentences:
+        assert sentence.tags is not None
+        broken = schemes.fault(sentence.tags, scheme)
+        if broken is not None:
+            if not repair:
+                raise Misuse(
+                    f"{path}, line {sentence.line + broken.place}: '{broken.found}' ('"
+                    f"{sentence.words[broken.place]}') breaks the scheme {scheme}, which has "
+                    f"'{broken.expected}' there: mend the file, or have it mended with --repair"
+                )
+            repaired += 1
+            sentence = replace(sentence, tags=schemes.convert(sentence.tags, scheme))
+        mended.append(sentence)
+    if repaired:
+        notes.append(f"{path}: {repaired:,} sentences broke the scheme {scheme} and were repaired")
+    return mended
+
+
+def in_scheme(sentences: Sequence[Tagged], scheme: Any) -> list[Tagged]:
+    """Return the sentences with their tags in another scheme."""
+    return [replace(one, tags=schemes.convert(one.tags or [], scheme)) for one in sentences]
+
+
+def refuse_unknown(examples: Sequence[Any], labels: Sequence[str], path: str) -> None:
+    """Refuse a label that was not learned, naming its line."""
+    known = set(labels)
+    for example in examples:
+        pairs = (
+            [(example.line, example.label)]
+            if isinstance(example, Example)
+            else [(example.line + i, tag) for i, tag in enumerate(example.tags or [])]
+        )
+        for line, label in pairs:
+            if label is not None and label not in known:
+                raise Misuse(
+                    f"{path}, line {line}: the label '{label}' was not in the training data, which has "
+                    f"{', '.join(sorted(known))}"
+                )
+
+
+def _labels(train: Sequence[Any], scheme: Any) -> list[str]:
+    """Return all labels in a fixed order; of a scheme, all tags of the types that occur."""
+    if not isinstance(train[0], Tagged):
+        return sorted({example.label for example in train})
+    tags = {tag for sentence in train for tag in sentence.tags}
+    if scheme is None:
+        return sorted(tags)
+    return schemes.labels((schemes.parse(tag)[1] for tag in tags if tag != schemes.OUTSIDE), scheme)
+
+
+def _hold_out(train: Sequence[Any], settings: Settings) -> tuple[list[Any], list[Any]]:
+    if len(train) < 2:
+        raise Misuse(f"{settings.train}: one example can't be both learned and held out: give more, or --dev")
+    order = np.random.default_rng(settings.seed).permutation(len(train))
+    size = max(1, len(train) // HELD_OUT)
+    held = set(order[:size].tolist())
+    return (
+        [example for i, example in enumerate(train) if i not in held],
+        [example for i, example in enumerate(train) if i in held],
+    )
+
+
+def label_counts(examples: Sequence[Any]) -> Counter[str]:
+    """Return how often each label occurs."""
+    if examples and isinstance(examples[0], Tagged):
+        return Counter(tag for sentence in examples for tag in sentence.tags)
+    return Counter(example.label for example in examples)

@@ -1,0 +1,200 @@
+"""Examples from files: TSV, CSV and JSON lines for texts and pairs, CoNLL columns or JSON lines for tags.
+
+The kind is told by the name's ending (`.gz` may follow): `.tsv` has a header and no quoting, `.csv` a header
+and the usual quoting, `.jsonl` an object a line; anything else is CoNLL, a word a line, an empty line after
+each sentence. Every example remembers its line, so that a complaint can name it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unmask.embeddings.texts import lines_of
+from unmask.errors import Misuse
+
+PAIRS_IN_USE = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("text", "text_pair"))
+DOCUMENT_MARK = "-DOCSTART-"
+
+
+@dataclass(frozen=True)
+class Example:
+    """A text, or a pair of them, with its label if it has one."""
+
+    line: int
+    texts: tuple[str, ...]
+    label: str | None
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """The words of a sentence, with their tags if they have any; `line` is that of its first word."""
+
+    line: int
+    words: list[str]
+    tags: list[str] | None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table hold the texts and the label; None: found by their names."""
+
+    first: str | None = None
+    second: str | None = None
+    label: str = "label"
+
+
+def read_examples(path: Path, *, pairs: bool, columns: Columns, labelled: bool) -> list[Example]:
+    """Return the examples of a table; `labelled` ones must have a label."""
+    examples = []
+    names: tuple[str, ...] | None = None
+    for line, row in _rows(path):
+        if names is None:
+            names = _text_columns(path, list(row), pairs, columns)
+            if labelled:
+                _require(path, line, row, columns.label)
+        for name in names:
+            _require(path, line, row, name)
+        texts = tuple(str(row[name]) for name in names)
+        if any(not text.strip() for text in texts):
+            raise Misuse(f"{path}, line {line}: the text is empty: give one, or remove the line")
+        label = row.get(columns.label)
+        if labelled and (label is None or not str(label).strip()):
+            raise Misuse(f"{path}, line {line}: the column '{columns.label}' is empty: give a label")
+        examples.append(Example(line, texts, None if label is None else str(label)))
+    return examples
+
+
+def _text_columns(path: Path, there: list[str], pairs: bool, columns: Columns) -> tuple[str, ...]:
+    """Return the columns of the texts: as told, by names in use, or those that are left."""
+    rest = [name for name in there if name != columns.label]
+    if not pairs:
+        if columns.first is not None:
+            return (columns.first,)
+        if "text" in rest or len(rest) != 1:
+            return ("text",)
+        return (rest[0],)
+    if columns.first is not None and columns.second is not None:
+        return columns.first, columns.second
+    if columns.first is not None or columns.second is not None:
+        raise Misuse("a pair has two columns: name both with --text and --second, or neither")
+    for known in PAIRS_IN_USE:
+        if set(known) <= set(rest):
+            return known
+    if len(rest) == 2:
+        return rest[0], rest[1]
+    raise Misuse(
+        f"{path}: expected two columns of texts, found {', '.join(rest) or 'none'}: name them with "
+        f"--text and --second"
+    )
+
+
+def _require(path: Path, line: int, row: Mapping[str, Any], name: str) -> None:
+    if name not in row or row[name] is None:
+        raise Misuse(
+            f"{path}, line {line}: there is no column '{name}', only {', '.join(map(str, row)) or 'none'}: "
+            f"mend the file or name the column"
+        )
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    ending = Path(path.name.removesuffix(".gz")).suffix
+    if ending in (".jsonl", ".ndjson"):
+        yield from _objects(path)
+    elif ending in (".tsv", ".csv"):
+        yield from _table(path, tab=ending == ".tsv")
+    else:
+        raise Misuse(f"expected a file that ends in .tsv, .csv or .jsonl (.gz may follow), got '{path}'")
+
+
+def _table(path: Path, *, tab: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+    style: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if tab else {}
+    reader = csv.reader((text + "\n" for _, text in lines_of(path)), **style)
+    header = next(reader, None)
+    if header is None:
+        return
+    try:
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != len(header):
+                raise Misuse(
+                    f"{path}, line {reader.line_num}: expected {len(header)} columns "
+                    f"({', '.join(header)}), got {len(row)}"
+                )
+            yield reader.line_num, dict(zip(header, row, strict=True))
+    except csv.Error as error:
+        raise Misuse(f"{path}, line {reader.line_num}: can't be read as a table ({error})") from None
+
+
+def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in lines_of(path):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise Misuse(f"{path}, line {number}: expected JSON, got a syntax error ({error.msg})") from None
+        if not isinstance(record, dict):
+            raise Misuse(f"{path}, line {number}: expected an object such as {{...}}, got {line[:40]}")
+        yield number, record
+
+
+def read_tagged(path: Path, *, labelled: bool, word_column: int = 0, tag_column: int = -1) -> list[Tagged]:
+    """Return the sentences of a CoNLL file, or of JSON lines with `words` and `tags`."""
+    if Path(path.name.removesuffix(".gz")).suffix in (".jsonl", ".ndjson"):
+        return [_tagged_object(path, line, row, labelled) for line, row in _objects(path)]
+    sentences: list[Tagged] = []
+    words: list[str] = []
+    tags: list[str] = []
+    first = 1
+
+    def close() -> None:
+        if words:
+            sentences.append(Tagged(first, list(words), list(tags) if labelled else None))
+        words.clear()
+        tags.clear()
+
+    for number, line in lines_of(path):
+        fields = line.split("\t") if "\t" in line else line.split()
+        if not line.strip() or fields[0] == DOCUMENT_MARK:
+            close()
+            continue
+        if not words:
+            first = number
+        words.append(_field(path, number, fields, word_column, "word"))
+        if labelled:
+            if len(fields) < 2:
+                raise Misuse(f"{path}, line {number}: expected a word and its tag, got '{line}'")
+            tags.append(_field(path, number, fields, tag_column, "tag"))
+    close()
+    return sentences
+
+
+def _field(path: Path, number: int, fields: Sequence[str], column: int, what: str) -> str:
+    try:
+        found = fields[column].strip()
+    except IndexError:
+        raise Misuse(
+            f"{path}, line {number}: there is no column {column} for the {what}, only {len(fields)} columns"
+        ) from None
+    if not found:
+        raise Misuse(f"{path}, line {number}: the {what} is empty")
+    return found
+
+
+def _tagged_object(path: Path, line: int, row: dict[str, Any], labelled: bool) -> Tagged:
+    words, tags = row.get("words"), row.get("tags")
+    if not _texts(words):
+        raise Misuse(f'{path}, line {line}: expected "words", a list of words, got {str(words)[:40]}')
+    if labelled and not (_texts(tags) and len(tags) == len(words)):  # type: ignore[arg-type]
+        raise Misuse(f'{path}, line {line}: expected "tags", one for each of the {len(words)} words')  # type: ignore[arg-type]
+    return Tagged(line, list(words), list(tags) if labelled else None)  # type: ignore[arg-type]
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(v, str) and v.strip() for v in value)

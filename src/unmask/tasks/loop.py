@@ -1,0 +1,140 @@
+"""The Trainer with a task's evaluation, class weights, and an order of examples that is known in advance.
+
+Row i of a run is a function of the seed and i alone: every epoch is a permutation of its own, in which
+examples of like length lie together in batches (little padding), and the batches in random order. So a run
+that was killed goes on with the very batch that was next.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+from transformers import Trainer, TrainerCallback
+
+from unmask.tasks.encoding import IGNORED, Feature
+from unmask.tasks.scores import Scores
+from unmask.training.callbacks import Progress, clock
+
+POOL = 50
+"""Batches that are sorted by length together."""
+
+
+class Rows(torch.utils.data.Dataset[Feature]):
+    """The features of all epochs, one after the other, in the order in which they are learned."""
+
+    def __init__(self, features: Sequence[Feature], *, epochs: int, batch: int, seed: int) -> None:
+        self.features = features
+        lengths = np.array([len(feature["input_ids"]) for feature in features])
+        self.order = np.concatenate(
+            [epoch_order(lengths, batch, np.random.default_rng([seed, epoch])) for epoch in range(epochs)]
+        )
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __getitem__(self, row: int) -> Feature:
+        return self.features[int(self.order[row])]
+
+
+def epoch_order(lengths: Any, batch: int, generator: np.random.Generator) -> Any:
+    """Return whole batches of indices; the few that fill none are left out, others every epoch."""
+    order = generator.permutation(len(lengths))
+    whole = max(len(order) // batch, 1) * batch
+    order = order[:whole]
+    pools = [order[i : i + POOL * batch] for i in range(0, len(order), POOL * batch)]
+    pools = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
+    batches = [pool[i : i + batch] for pool in pools for i in range(0, len(pool), batch)]
+    return np.concatenate([batches[i] for i in generator.permutation(len(batches))])
+
+
+class TaskTrainer(Trainer):  # type: ignore[misc]
+    """`transformers.Trainer` that scores a task, and may weigh its classes."""
+
+    def __init__(self, *, weights: Tensor | None, score: Callable[[Any], Scores], **arguments: Any) -> None:
+        self.control: Any = None  # the Trainer's own, which makes it
+        super().__init__(**arguments)
+        self.weights, self.score = weights, score
+        self.model_accepts_loss_kwargs = False
+
+    def compute_loss(
+        self, model: Any, inputs: Mapping[str, Tensor], return_outputs: bool = False, **_: Any
+    ) -> Any:
+        """Cross-entropy over the labelled examples or tokens."""
+        inputs = dict(inputs)
+        labels = inputs.pop("labels")
+        output = model(**inputs)
+        logits = output.logits
+        weights = None if self.weights is None else self.weights.to(logits)
+        loss = functional.cross_entropy(
+            logits.flatten(0, -2), labels.flatten(), weight=weights, ignore_index=IGNORED
+        )
+        return (loss, output) if return_outputs else loss
+
+    def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
+        """Log the scores under `eval_NAME`."""
+        bare = self.accelerator.unwrap_model(self.model)
+        bare.eval()
+        found = self.score(bare)
+        metrics = {f"eval_{name}": value for name, value in found.overall.items()}
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+
+class Patience(TrainerCallback):  # type: ignore[misc]
+    """Ends a run whose score has not risen for some evaluations; all it knows is the run's own history."""
+
+    def __init__(self, metric: str, patience: int) -> None:
+        self.metric, self.patience = metric, patience
+
+    def on_evaluate(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Stop if patience is at an end."""
+        if exhausted(state.log_history, self.metric, self.patience):
+            control.should_training_stop = True
+
+
+def exhausted(history: Sequence[Mapping[str, float]], metric: str, patience: int) -> bool:
+    """Whether the last `patience` evaluations were all no better than the best before them."""
+    scores = [entry[f"eval_{metric}"] for entry in history if f"eval_{metric}" in entry]
+    return bool(patience) and len(scores) > patience and max(scores[-patience:]) <= max(scores[:-patience])
+
+
+class Report(Progress):
+    """One line on standard error for every log: step, loss, examples a second, time left; scores."""
+
+    def __init__(self, steps: int, batch: int) -> None:
+        self.steps, self.batch = steps, batch
+        self.begun, self.first = time.monotonic(), 0
+
+    def on_train_begin(self, args: Any, state: Any, _control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Start the clock; a resumed run counts from where it goes on."""
+        self.begun, self.first = time.monotonic(), state.global_step
+
+    def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Nothing beside the Trainer's own logs."""
+
+    def on_log(
+        self, _args: Any, state: Any, _control: Any, logs: dict[str, float] | None = None, **_: Any
+    ) -> None:
+        """Write the line, and stop a run whose loss is lost."""
+        logs = logs or {}
+        if "loss" in logs:
+            self._refuse_nonfinite(logs["loss"], state.global_step)
+        if not state.is_world_process_zero:
+            return
+        where = f"step {state.global_step}/{self.steps}"
+        if "loss" in logs:
+            a_step = (time.monotonic() - self.begun) / max(state.global_step - self.first, 1)
+            self._say(
+                f"{where}  loss {logs['loss']:.4f}  {self.batch / a_step:.0f} examples/s  "
+                f"{clock(a_step * (self.steps - state.global_step))} left"
+            )
+        scores = {name[5:]: value for name, value in logs.items() if name.startswith("eval_")}
+        if scores:
+            self._say(f"{where}  " + "  ".join(f"{name} {value:.4f}" for name, value in scores.items()))

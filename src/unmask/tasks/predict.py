@@ -1,0 +1,228 @@
+"""A fine-tuned model at work: what it says of new texts, and how well it does on a labelled file.
+
+A directory that `unmask finetune` wrote is an ordinary Hugging Face checkpoint with a `task.json` beside it,
+which says what the task was and how texts were read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unmask.errors import Failure, Misuse
+from unmask.mlm import choose_device, window_of
+from unmask.progress import Progress, silent
+from unmask.tasks import examples as files
+from unmask.tasks import schemes
+from unmask.tasks.encoding import Encoded, Encoder, collator
+from unmask.tasks.files import Columns
+from unmask.tasks.scores import Scores, class_scores, entity_scores, token_scores
+from unmask.tasks.settings import LongTexts, Settings, Task
+
+RECORD = "task.json"
+TOKENS_A_PASS = 4096
+
+
+@dataclass(frozen=True)
+class TaskRecord:
+    """What `task.json` holds."""
+
+    task: Task
+    scheme: str | None
+    max_length: int
+    long: LongTexts
+    text: str | None = None
+    second: str | None = None
+    label: str = "label"
+    word_column: int = 0
+    tag_column: int = -1
+
+    @property
+    def columns(self) -> Columns:
+        """The columns of a table."""
+        return Columns(self.text, self.second, self.label)
+
+    @classmethod
+    def of(cls, settings: Settings, scheme: str | None) -> TaskRecord:
+        """Return what a run's settings leave behind."""
+        return cls(
+            settings.task,
+            scheme,
+            settings.max_length,
+            settings.long,
+            settings.text,
+            settings.second,
+            settings.label,
+            settings.word_column,
+            settings.tag_column,
+        )
+
+
+class TunedModel:
+    """A fine-tuned model with its tokenizer and the record of its task."""
+
+    def __init__(self, model: Any, tokenizer: Any, record: TaskRecord, *, device: str = "auto") -> None:
+        self.device = choose_device(device)
+        self.model = model.to(self.device)
+        self.tokenizer, self.record = tokenizer, record
+        self.labels = [model.config.id2label[i] for i in range(model.config.num_labels)]
+        window = min(record.max_length, window_of(model, tokenizer))
+        self.encoder = Encoder(record.task, tokenizer, window, labels=self.labels, long=record.long)
+        self._collate = collator(record.task, tokenizer)
+
+    @classmethod
+    def load(cls, directory: Path, *, device: str = "auto") -> TunedModel:
+        """Open what `unmask finetune` wrote (the directory `model` of its run)."""
+        try:
+            record = TaskRecord(**json.loads((directory / RECORD).read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            raise Misuse(
+                f"'{directory}' holds no {RECORD}: give the directory 'model' of a run of 'unmask finetune'"
+            ) from None
+        except (json.JSONDecodeError, TypeError) as error:
+            raise Failure(f"'{directory / RECORD}' is damaged ({error}): fine-tune anew") from None
+        from unmask.checkpoint import open_with_head
+
+        model, tokenizer = open_with_head(directory, kind_of(record.task), {})
+        return cls(model.eval().requires_grad_(False), tokenizer, record, device=device)
+
+    def predict_file(self, path: Path, progress: Progress = silent) -> Iterator[dict[str, Any]]:
+        """Return an answer for each example of a file, whose labels, if any, are not looked at."""
+        found = files.read(self.record, self.record.task, path, [], labelled=False)
+        if not found:
+            raise Misuse(f"{path}: expected examples to predict, got none: the file is empty")
+        yield from self.answers(found, progress)
+
+    def answers(self, examples: Sequence[Any], progress: Progress = silent) -> Iterator[dict[str, Any]]:
+        """Return an answer for each example: its label and the probabilities, or its tags and entities."""
+        bare = [_unlabelled(example) for example in examples]
+        encoded = self.encoder.encode(bare)
+        if self.record.task == "tag":
+            for sentence, tags in zip(bare, self._tags(bare, encoded, progress), strict=True):
+                answer: dict[str, Any] = {"words": sentence.words, "tags": tags}
+                if self.record.scheme is not None:
+                    answer["entities"] = [
+                        {
+                            "start": e.start,
+                            "end": e.end,
+                            "type": e.type,
+                            "words": sentence.words[e.start : e.end],
+                        }
+                        for e in schemes.entities(tags)
+                    ]
+                yield answer
+            return
+        for example, log_probs in zip(bare, self._log_probs(len(bare), encoded, progress), strict=True):
+            probabilities = log_probs.softmax(-1).tolist()
+            best = max(range(len(self.labels)), key=probabilities.__getitem__)
+            yield {
+                "texts": list(example.texts),
+                "label": self.labels[best],
+                "probabilities": dict(zip(self.labels, probabilities, strict=True)),
+            }
+
+    def evaluate_file(
+        self, path: Path, *, repair: bool = False, progress: Progress = silent
+    ) -> tuple[Scores, list[str]]:
+        """Score a labelled file; returns the scores and what the user should know."""
+        notes: list[str] = []
+        found = files.read(self.record, self.record.task, path, notes)
+        if not found:
+            raise Misuse(f"{path}: expected examples to evaluate on, got none: the file is empty")
+        if self.record.scheme is not None:
+            scheme = files.scheme_of(found, str(path))
+            found = files.check_tags(found, scheme, str(path), repair, notes)
+            found = files.in_scheme(found, self.record.scheme)
+        files.refuse_unknown(found, self.labels, str(path))
+        return self.score(found, notes=notes, progress=progress), notes
+
+    def score(
+        self,
+        found: Sequence[Any],
+        *,
+        encoded: Encoded | None = None,
+        notes: list[str] | None = None,
+        progress: Progress = silent,
+    ) -> Scores:
+        """Score labelled examples."""
+        encoded = encoded or self.encoder.encode(found)
+        if notes is not None:
+            notes += lengths_note(encoded, self.record.long)
+        if self.record.task == "tag":
+            given = self._tags(found, encoded, progress)
+            true = [sentence.tags for sentence in found]
+            return (token_scores if self.record.scheme is None else entity_scores)(true, given)
+        rows = self._log_probs(len(found), encoded, progress)
+        return class_scores(
+            [example.label for example in found], [self.labels[int(row.argmax())] for row in rows]
+        )
+
+    def _log_probs(self, examples: int, encoded: Encoded, progress: Progress) -> torch.Tensor:
+        """Return the mean log-probabilities of each example's pieces, [examples, labels]."""
+        total = torch.zeros(examples, len(self.labels))
+        pieces = torch.zeros(examples, 1)
+        for number, logits in self._logits(encoded, progress):
+            total[encoded.homes[number]] += logits.log_softmax(-1)
+            pieces[encoded.homes[number]] += 1
+        return total / pieces
+
+    def _tags(self, found: Sequence[Any], encoded: Encoded, progress: Progress) -> list[list[str]]:
+        """Return a tag for each word; a word that the tokenizer leaves nothing of gets O."""
+        nothing = schemes.OUTSIDE if schemes.OUTSIDE in self.labels else self.labels[0]
+        tags = [[nothing] * len(sentence.words) for sentence in found]
+        for number, logits in self._logits(encoded, progress):
+            best = logits.argmax(-1).tolist()
+            for token, word in encoded.places[number]:
+                tags[encoded.homes[number]][word] = self.labels[best[token]]
+        if self.record.scheme is not None:  # what was learned may still break its scheme
+            scheme: Any = self.record.scheme
+            return [schemes.convert(one, scheme) for one in tags]
+        return tags
+
+    @torch.inference_mode()
+    def _logits(self, encoded: Encoded, progress: Progress) -> Iterator[tuple[int, torch.Tensor]]:
+        """Return (number of the feature, its logits), features of like length together."""
+        sizes = [len(feature["input_ids"]) for feature in encoded.features]
+        order = sorted(range(len(sizes)), key=sizes.__getitem__)
+        batches, at = [], 0
+        while at < len(order):
+            room = max(1, TOKENS_A_PASS // max(sizes[order[min(at + 127, len(order) - 1)]], 1))
+            batches.append(order[at : at + min(room, 128)])
+            at += len(batches[-1])
+        for batch in progress.over(batches, total=len(order), size=len, stage="examples"):
+            features = [
+                {name: value for name, value in encoded.features[i].items() if name != "labels"}
+                for i in batch
+            ]
+            inputs = {name: value.to(self.device) for name, value in self._pad(features).items()}
+            logits = self.model(**inputs).logits.cpu()
+            yield from zip(batch, logits, strict=True)
+
+    def _pad(self, features: list[dict[str, Any]]) -> Any:
+        return self.tokenizer.pad(features, return_tensors="pt")
+
+
+def kind_of(task: Task) -> Any:
+    """Return the class of models with the head that a task needs."""
+    from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
+
+    return AutoModelForTokenClassification if task == "tag" else AutoModelForSequenceClassification
+
+
+def lengths_note(encoded: Encoded, long: str) -> list[str]:
+    """Say how many texts were longer than the window, and what became of them."""
+    if not encoded.overlong:
+        return []
+    how = "split into pieces" if long == "split" else "cut at the end"
+    return [f"{encoded.overlong:,} texts are longer than max_length and were {how}"]
+
+
+def _unlabelled(example: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(example, tags=None) if hasattr(example, "tags") else replace(example, label=None)

@@ -1,0 +1,208 @@
+"""A fine-tuning run, from top to bottom: claim the directory, read the examples, train, write the result.
+
+The loop is `transformers.Trainer`: checkpoints at every evaluation, several processes and devices are its
+work. A run that was killed goes on from its last whole checkpoint, and ends as it would have. The best
+evaluation's model is written to `OUT/model`: an ordinary Hugging Face checkpoint with its card, the scores in
+`results.json` and what the task was in `task.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from unmask.errors import Failure, Misuse
+from unmask.models import locate
+from unmask.tasks.encoding import Encoded, collator
+from unmask.tasks.examples import Examples, gather, label_counts
+from unmask.tasks.predict import TaskRecord, TunedModel, kind_of, lengths_note
+from unmask.tasks.report import write_result
+from unmask.tasks.scores import Scores
+from unmask.tasks.settings import Settings
+from unmask.training import directory as run_directory
+from unmask.training.optimizer import parameters_of
+
+DROPOUTS = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "classifier_dropout",
+    "dropout",
+    "attention_dropout",
+    "seq_classif_dropout",
+    "classifier_dropout_prob",
+    "embedding_dropout",
+    "mlp_dropout",
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """Where the model is, how it does on the development examples, and what the user should know."""
+
+    model: Path
+    scores: Scores
+    history: list[dict[str, float]]
+    notes: list[str]
+
+
+def finetune(settings: Settings, out: Path) -> Result:
+    """Fine-tune, or go on with the run that `out` holds if its settings are the same."""
+    try:
+        return _finetune(settings, out)
+    except OSError as error:
+        raise run_directory.disk_failure(error, out) from error
+    except (RuntimeError, SafetensorError) as error:
+        if "No space left" in str(error) or "File too large" in str(error):
+            raise run_directory.disk_failure(OSError(str(error)), out) from error
+        raise
+
+
+def _finetune(settings: Settings, out: Path) -> Result:
+    from accelerate import PartialState
+    from transformers import set_seed
+
+    from unmask.checkpoint import open_with_head
+
+    processes = PartialState().num_processes
+    if settings.batch % processes:
+        raise Misuse(
+            f"expected a batch that {processes} processes divide, got {settings.batch}: choose a multiple"
+        )
+    examples = gather(settings)  # before the directory is claimed: bad files leave nothing behind
+    with PartialState().main_process_first():
+        if PartialState().is_main_process:
+            run_directory.claim(out, settings, "a run of 'unmask finetune'")
+    torch.set_flush_denormal(True)
+    set_seed(settings.seed)
+    model, tokenizer = open_with_head(
+        locate(settings.model),
+        kind_of(settings.task),
+        dict.fromkeys(DROPOUTS, settings.dropout) | _label_settings(examples.labels),
+        pretrained=settings.pretrained,
+    )
+    run_directory.refuse_full_disk(out, parameters_of(model))
+    tuned = TunedModel(model, tokenizer, TaskRecord.of(settings, examples.scheme), device="cpu")
+    encoded = {name: tuned.encoder.encode(some) for name, some in _parts(examples).items()}
+    notes = [*examples.notes, *lengths_note(encoded["train"], settings.long)]
+    if PartialState().is_main_process:
+        for note in notes:
+            print(f"note: {note}", file=sys.stderr)
+    trainer = _trainer(settings, out, tuned, examples, encoded)
+    history = _train(trainer, settings, out)
+    tuned.model = trainer.model.to("cpu").eval()
+    tuned.device = torch.device("cpu")
+    scores = tuned.score(examples.dev, encoded=encoded["dev"])
+    if trainer.is_world_process_zero():
+        write_result(out, settings, tuned, examples, scores, history)
+    return Result(out / "model", scores, history, notes)
+
+
+def _parts(examples: Examples) -> dict[str, Sequence[Any]]:
+    return {"train": examples.train, "dev": examples.dev}
+
+
+def _label_settings(labels: list[str]) -> dict[str, Any]:
+    return {
+        "num_labels": len(labels),
+        "id2label": dict(enumerate(labels)),
+        "label2id": {label: number for number, label in enumerate(labels)},
+        "problem_type": None,
+    }
+
+
+def _trainer(
+    settings: Settings, out: Path, tuned: TunedModel, examples: Examples, encoded: dict[str, Encoded]
+) -> Any:
+    from accelerate import PartialState
+    from transformers import PrinterCallback, TrainingArguments
+
+    from unmask.tasks.loop import Patience, Report, Rows, TaskTrainer
+
+    processes = PartialState().num_processes
+    batch = min(settings.batch, max(len(encoded["train"].features) // processes, 1) * processes)
+    rows = Rows(encoded["train"].features, epochs=settings.epochs, batch=batch, seed=settings.seed)
+    steps = len(rows) // batch
+    every = settings.evaluate_every or max(steps // settings.epochs, 1)
+    arguments = TrainingArguments(
+        output_dir=str(out),
+        max_steps=steps,
+        per_device_train_batch_size=batch // processes,
+        learning_rate=settings.rate,
+        warmup_steps=math.ceil(settings.warmup * steps),
+        weight_decay=settings.weight_decay,
+        lr_scheduler_type="linear",
+        train_sampling_strategy="sequential",
+        logging_steps=min(20, every),
+        logging_nan_inf_filter=False,
+        eval_strategy="steps",
+        eval_steps=every,
+        save_strategy="steps",
+        save_steps=every,
+        save_total_limit=2,
+        load_best_model_at_end=True,
+        metric_for_best_model=f"eval_{settings.metric}",
+        greater_is_better=True,
+        seed=settings.seed,
+        report_to=[],
+        disable_tqdm=True,
+        remove_unused_columns=False,
+        dataloader_pin_memory=False,
+    )
+
+    def score(model: Any) -> Scores:
+        tuned.model, tuned.device = model, next(model.parameters()).device
+        return tuned.score(examples.dev, encoded=encoded["dev"])
+
+    trainer = TaskTrainer(
+        model=tuned.model,
+        args=arguments,
+        train_dataset=rows,
+        eval_dataset=encoded["dev"].features,
+        data_collator=collator(settings.task, tuned.tokenizer),
+        weights=class_weights(examples, tuned.labels) if settings.class_weights == "balanced" else None,
+        score=score,
+    )
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(Report(steps, batch))
+    if settings.patience:
+        trainer.add_callback(Patience(settings.metric, settings.patience))
+    return trainer
+
+
+def _train(trainer: Any, settings: Settings, out: Path) -> list[dict[str, float]]:
+    """Train to the end and leave the best model in the trainer; returns what was logged."""
+    last = run_directory.last_checkpoint(out)
+    state = json.loads((Path(last) / "trainer_state.json").read_text()) if last is not None else None
+    if state is None or not _finished(state, trainer.args.max_steps, settings):
+        trainer.train(resume_from_checkpoint=last)
+        if trainer.state.best_model_checkpoint is None:
+            raise Failure(f"{out}: the run ended without an evaluation: start it anew in another directory")
+        return list(trainer.state.log_history)
+    # killed between its last step and its result: the best model is there, and nothing is left to train
+    best = out / Path(state["best_model_checkpoint"]).name / "model.safetensors"
+    trainer.model.load_state_dict(load_file(best))
+    return list(state["log_history"])
+
+
+def _finished(state: dict[str, Any], steps: int, settings: Settings) -> bool:
+    from unmask.tasks.loop import exhausted
+
+    early = exhausted(state["log_history"], settings.metric, settings.patience)
+    return early or bool(state["global_step"] >= steps)
+
+
+def class_weights(examples: Examples, labels: list[str]) -> torch.Tensor:
+    """Return weights by which every class counts as much in all: n / (classes · n of the class)."""
+    counts = label_counts(examples.train)
+    seen = [label for label in labels if counts[label]]
+    total = sum(counts.values())
+    return torch.tensor([total / (len(seen) * counts[label]) if counts[label] else 1.0 for label in labels])

@@ -1,0 +1,106 @@
+"""The commands that put encoders to work: embed, isotropy, wsd."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from sense_toy import write_corpus
+from unmask.embeddings.sense_corpus import gold_beside, read_gold
+from unmask.embeddings.senses import BASELINE
+
+TEXTS = [f"the {a} {b} walks." for a in ("old", "red", "big", "a") for b in ("man", "dog", "cat")]
+
+
+@pytest.fixture
+def texts(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(TEXTS))
+    return path
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("wsd"))
+
+
+def test_embed_says_what_it_wrote(tmp_path, texts, bert, run):
+    told = run("embed", texts, "-o", tmp_path / "v.npy", "-m", bert, "--layers", "last4", "--json")
+    answer = json.loads(told.out)
+    assert np.load(tmp_path / "v.npy").shape == (answer["rows"], answer["width"]) == (60, 32)
+    said = run("embed", texts, "-o", tmp_path / "s.safetensors", "-m", bert, "--unit", "sentence")
+    assert said.out.startswith("12 vectors of 32 dimensions from 12 texts")
+    assert load_file(tmp_path / "s.safetensors")["vectors"].shape == (12, 32)
+
+
+def test_embed_counts_long_texts_and_words_that_vanish(tmp_path, checkpoint, run):
+    path = tmp_path / "t.txt"
+    path.write_text("the dog " * 80 + "\n\u200d the\n", encoding="utf-8")
+    said = run("embed", path, "-o", tmp_path / "v.npy", "-m", checkpoint("bert"), "--long", "truncate")
+    assert "1 texts are longer than the model's window and were cut" in said.err
+    assert "of 1 words the tokenizer leaves nothing" in said.err
+    refused = run("embed", path, "-o", tmp_path / "w.npy", "-m", checkpoint("bert"), "--long", "refuse")
+    assert (refused.code, "--long split or truncate" in refused.line) == (2, True)
+
+
+def test_isotropy_measures_draws_and_saves_what_embed_applies(tmp_path, texts, bert, run):
+    made = run(
+        *("isotropy", texts, "-m", bert, "--json"),
+        *("--standardiser", tmp_path / "s.safetensors", "--figure", tmp_path / "f.png"),
+    )
+    layers = json.loads(made.out)["layers"]
+    assert list(layers) == ["0", "1", "2"]
+    assert abs(layers["2"]["standardised"]["cosine"]) < abs(layers["2"]["raw"]["cosine"])
+    assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
+    run("embed", texts, "-o", tmp_path / "raw.npy", "-m", bert)
+    run("embed", texts, "-o", tmp_path / "even.npy", "-m", bert, "--standardiser", tmp_path / "s.safetensors")
+    held = load_file(tmp_path / "s.safetensors")
+    expected = (np.load(tmp_path / "raw.npy") - held["2/mean"]) / held["2/deviation"]
+    np.testing.assert_allclose(np.load(tmp_path / "even.npy"), expected, atol=1e-4)
+    assert "standardised" in run("isotropy", texts, "-m", bert).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("embed", "absent.txt", "-o", "v.npy"), "can't be opened"),
+        (("embed", "TEXTS", "-o", "v.txt"), "ends in .npy"),
+        (("embed", "TEXTS", "-o", "v.npy", "--layers", "9"), "layers 0 (its embeddings) to 2"),
+        (("embed", "TEXTS", "-o", "v.npy", "--unit", "letter"), "unknown unit 'letter'"),
+        (("isotropy", "TEXTS", "--figure", "f.txt"), "expected a picture"),
+        (("isotropy", "TEXTS", "--standardiser", "s.json"), "ends in .safetensors"),
+        (("wsd", "fit", "TEXTS", "-o", "s.json"), "ends in .safetensors"),
+        (("wsd", "fit", "TEXTS", "-o", "s.safetensors"), "no gold keys beside"),
+    ],
+)
+def test_misuse_is_one_line(tmp_path, texts, bert, run, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    outcome = run(*(texts if a == "TEXTS" else a for a in arguments), "-m", bert)
+    assert outcome.code == 2
+    assert message in outcome.line
+    assert not (tmp_path / "v.npy").exists()
+
+
+def test_the_command_line_fits_predicts_evaluates_and_draws(tmp_path, corpus, checkpoint, run):
+    out = tmp_path / "senses.safetensors"
+    fitted = run("wsd", "fit", corpus, "-o", out, "-m", checkpoint("bert"), "--json")
+    assert json.loads(fitted.out)["senses"] == 4
+    predicted = run("wsd", "predict", corpus, "-s", out, "--wordnet", "none", "--raw", "--prior", "0")
+    lines = dict(line.split() for line in predicted.out.splitlines())
+    assert len(lines) == 24
+    assert lines["w0"] in ("walk%2:38:00::", "walk%2:38:01::")
+    scored = run("wsd", "evaluate", corpus, "-s", out, "--wordnet", "none", "--json")
+    answer = json.loads(scored.out)["corpora"]["toy"]
+    gold = read_gold(gold_beside(corpus))
+    assert answer["raw"]["all"]["f1"] == pytest.approx(np.mean([lines[i] in gold[i] for i in lines]))
+    assert answer[BASELINE]["all"]["f1"] == pytest.approx(21 / 24)
+    assert "most frequent" in run("wsd", "evaluate", corpus, "-s", out, "--wordnet", "none").out
+    drawn = run(
+        "wsd", "picture", "bank", "--corpus", corpus, "-o", tmp_path / "p.png", "-m", checkpoint("bert")
+    )
+    assert "12 instances of 2 senses" in drawn.out
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    other = run("wsd", "evaluate", corpus, "-s", out, "-m", "english")
+    assert other.code == 2
+    assert "32 dimensions, the model 384" in other.line

@@ -1,0 +1,121 @@
+"""`unmask finetune` from the command line: learn, predict, evaluate, and say no in one line."""
+
+import json
+
+import pytest
+
+import task_toy as toy
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory, checkpoint):
+    """A model of each kind, made by the library; the commands are the same thing in other words."""
+    from unmask.tasks import finetune
+
+    home = tmp_path_factory.mktemp("models")
+    return {
+        task: finetune(
+            toy.settings(home / task, checkpoint("bert"), task, epochs=2), home / f"{task}-run"
+        ).model
+        for task in ("classify", "pairs", "tag")
+    }
+
+
+def test_a_model_is_learned_and_put_to_work(tmp_path, checkpoint, run):
+    data = toy.write(tmp_path, "classify")
+    made = run(
+        *(
+            "finetune",
+            "classify",
+            "--train",
+            data,
+            "--dev",
+            data,
+            "-o",
+            tmp_path / "run",
+            "--fresh",
+            "--json",
+        ),
+        *("-m", checkpoint("bert"), "--epochs", 6, "--batch", 8, "--rate", 3e-3, "--dropout", 0),
+    )
+    answer = json.loads(made.out)
+    assert answer["dev"]["overall"]["accuracy"] > 0.9
+    assert "step 36/36" in made.err
+    new = tmp_path / "new.jsonl"
+    new.write_text('{"text": "the old dog walks"}\n{"text": "a red bank is"}\n')
+    said = run("finetune", "predict", answer["model"], new)
+    lines = [json.loads(line) for line in said.out.splitlines()]
+    assert [line["label"] for line in lines] == ["animal", "thing"]
+    scored = json.loads(run("finetune", "evaluate", answer["model"], data, "--json").out)
+    assert scored["overall"] == answer["dev"]["overall"]
+    table = run("finetune", "evaluate", answer["model"], data).out
+    assert f"accuracy {scored['overall']['accuracy']:.4f}" in table
+
+
+@pytest.mark.parametrize(
+    ("task", "keys"), [("pairs", {"texts", "label", "probabilities"}), ("tag", {"words", "tags", "entities"})]
+)
+def test_predictions_are_json_lines(models, task, keys, run):
+    data = next((models[task].parent.parent / task).iterdir())
+    said = run("finetune", "predict", models[task], data)
+    lines = [json.loads(line) for line in said.out.splitlines()]
+    assert lines
+    assert all(set(line) == keys for line in lines)
+
+
+def refused(outcome, message):
+    assert outcome.code == 2
+    assert message in outcome.line
+
+
+def test_unknown_labels_at_evaluation_are_named_with_their_line(tmp_path, models, run):
+    (tmp_path / "e.tsv").write_text("text\tlabel\nthe dog\tanimal\nthe dog\tbeast\n")
+    refused(
+        run("finetune", "evaluate", models["classify"], tmp_path / "e.tsv"),
+        "line 3: the label 'beast' was not",
+    )
+    (tmp_path / "e.conll").write_text("the\tO\ndog\tB-PER\n")
+    refused(
+        run("finetune", "evaluate", models["tag"], tmp_path / "e.conll"), "line 2: the label 'B-PER' was not"
+    )
+
+
+def test_broken_tags_at_evaluation_are_named_or_mended(tmp_path, models, run):
+    (tmp_path / "e.conll").write_text("the\tO\ndog\tI-ANI\n\ncasino\tB-LOC\n")
+    refused(
+        run("finetune", "evaluate", models["tag"], tmp_path / "e.conll"),
+        "line 2: 'I-ANI' ('dog') breaks the scheme bio",
+    )
+    mended = run("finetune", "evaluate", models["tag"], tmp_path / "e.conll", "--repair", "--json")
+    assert json.loads(mended.out)["notes"] == [
+        f"{tmp_path / 'e.conll'}: 1 sentences broke the scheme bio and were repaired"
+    ]
+
+
+def test_long_texts_are_counted(tmp_path, models, run):
+    (tmp_path / "e.tsv").write_text(f"text\tlabel\n{'the dog ' * 60}\tanimal\n")
+    told = run("finetune", "evaluate", models["classify"], tmp_path / "e.tsv")
+    assert "1 texts are longer than max_length and were cut at the end" in told.err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "the file is empty"),
+        ("text\tlabel\nthe dog\tx\na cat\tx\n", "every example has the label 'x'"),
+        ("words\tclass\nthe dog\tx\n", "there is no column 'label'"),
+    ],
+)
+def test_files_that_can_not_be_learned_from_leave_nothing_behind(tmp_path, bert, run, content, message):
+    (tmp_path / "t.tsv").write_text(content)
+    outcome = run("finetune", "classify", "--train", tmp_path / "t.tsv", "-o", tmp_path / "run", "-m", bert)
+    refused(outcome, message)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_empty_file_or_a_missing_column_at_prediction_is_refused(tmp_path, models, run):
+    (tmp_path / "n.jsonl").write_text("")
+    refused(run("finetune", "predict", models["classify"], tmp_path / "n.jsonl"), "the file is empty")
+    (tmp_path / "n.tsv").write_text("premise\nthe dog\n")
+    refused(run("finetune", "predict", models["pairs"], tmp_path / "n.tsv"), "expected two columns of texts")
+    refused(run("finetune", "predict", tmp_path, tmp_path / "n.tsv"), "holds no task.json")

@@ -1,0 +1,240 @@
+"""A run: resumed as if unbroken, refused where it would mix, told clearly where it can't be."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import toy_data
+
+from unmask.cli.terminal import Ticker
+from unmask.errors import Failure, Misuse
+from unmask.evaluation.run import evaluate, open_run
+from unmask.evaluation.settings import Settings, parse_methods
+from unmask.progress import Progress
+
+HERE = Path(__file__).parent
+METHODS = ("product", "ag", "gibbs", "l2r")
+
+
+class Stop(Exception):
+    """A kill that a test can catch."""
+
+
+class StopAfter(Progress):
+    """Ends the run from within, after some examples."""
+
+    def __init__(self, examples: int) -> None:
+        self.left = examples
+
+    def advanced(self, units: int) -> None:
+        self.left -= units
+        if self.left == 0:
+            raise Stop
+
+
+@pytest.fixture
+def settings(tmp_path, checkpoint):
+    data = toy_data.text_file(tmp_path / "sentences.txt", [*toy_data.SENTENCES, "dog", "man " * 80])
+    return Settings(data=f"text={data}", model=str(checkpoint("bert")), examples=None, methods=METHODS)
+
+
+def test_a_run_is_a_folder_with_everything_in_it(tmp_path, settings):
+    summary = evaluate(settings, tmp_path / "run")
+    folder = tmp_path / "run"
+    assert {p.name for p in folder.iterdir()} == {
+        "config.json",
+        "examples.jsonl",
+        "summary.json",
+        "report.md",
+        "report.html",
+    }
+    assert json.loads((folder / "summary.json").read_text()) == summary
+    assert summary["examples"] == 12
+    assert summary["skipped"] == {"too short": 1, "too long": 1}
+    assert list(summary["methods"]) == list(METHODS)
+    records = [json.loads(line) for line in (folder / "examples.jsonl").read_text().splitlines()]
+    assert len({r["key"] for r in records}) == 12
+    for record in records:
+        assert set(record["metrics"]) == set(METHODS)
+        assert record["truth" if "truth" in record else "tokens"]
+
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path, settings):
+    whole = evaluate(settings, tmp_path / "whole")
+    for examples in (1, 4, 3):
+        with pytest.raises(Stop):
+            evaluate(settings, tmp_path / "broken", progress=StopAfter(examples))
+    path = tmp_path / "broken" / "examples.jsonl"
+    before = path.read_bytes()
+    assert before.count(b"\n") == 8
+    path.write_bytes(before + b'{"key": "half a li')  # and a kill in the middle of a line
+    assert evaluate(settings, tmp_path / "broken") == whole
+    assert path.read_bytes().startswith(before)
+    assert path.read_bytes().count(b"\n") == 12
+    same = [(tmp_path / name / "summary.json").read_bytes() for name in ("whole", "broken")]
+    assert same[0] == same[1]
+
+
+def test_a_finished_run_is_finished(tmp_path, settings):
+    first = evaluate(settings, tmp_path / "run")
+    seen = []
+
+    class Watch(Progress):
+        def started(self, stage: str, total: int) -> None:
+            seen.append(total)
+
+    assert evaluate(settings, tmp_path / "run", progress=Watch()) == first
+    assert seen == [0]
+
+
+def test_kill_9_at_ten_random_moments_changes_nothing(tmp_path, settings):
+    """In a process of its own, which forks a child for each attempt and kills it; see killed_run.py."""
+    data = toy_data.text_file(tmp_path / "many.txt", toy_data.SENTENCES * 4)
+    env = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(HERE / "killed_run.py"), str(data), settings.model, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=280)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["kills"] == 10
+    assert told["examples"] == told["distinct"] == 48
+    assert told["while_at_work"] >= 5  # the others fell while the model was loaded or the folder made
+    whole, broken = ((tmp_path / name / "summary.json").read_bytes() for name in ("whole", "broken"))
+    assert whole == broken
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"seed": 1}, "seed was 0, now 1"),
+        ({"pairs": "contiguous"}, "pairs was random, now contiguous"),
+        ({"methods": ("ag",)}, "methods was product, ag, gibbs, l2r, now ag"),
+        ({"examples": 5}, "examples was None, now 5"),
+        ({"candidates": 8}, "candidates was auto, now 8"),
+    ],
+)
+def test_a_run_with_other_settings_refuses_to_mix(tmp_path, settings, change, told):
+    with pytest.raises(Stop):
+        evaluate(settings, tmp_path / "run", progress=StopAfter(2))
+    before = (tmp_path / "run" / "examples.jsonl").read_bytes()
+    with pytest.raises(Misuse, match=told):
+        evaluate(replace(settings, **change), tmp_path / "run")
+    assert (tmp_path / "run" / "examples.jsonl").read_bytes() == before
+
+
+def test_other_texts_or_other_weights_refuse_to_mix(tmp_path, settings, checkpoint):
+    from tiny import save_tiny
+
+    with pytest.raises(Stop):
+        evaluate(settings, tmp_path / "run", progress=StopAfter(1))
+    other = save_tiny("bert", tmp_path / "other", seed=5)
+    with pytest.raises(Misuse, match="weights was"):
+        evaluate(replace(settings, model=str(other)), tmp_path / "run")
+    data = toy_data.text_file(tmp_path / "fewer.txt", toy_data.SENTENCES[:5])
+    with pytest.raises(Misuse, match="examples drawn was"):
+        evaluate(replace(settings, data=f"text={data}"), tmp_path / "run")
+    moved = toy_data.text_file(tmp_path / "moved.txt", [*toy_data.SENTENCES, "dog", "man " * 80])
+    assert evaluate(replace(settings, data=f"text={moved}"), tmp_path / "run")["examples"] == 12
+
+
+def test_a_folder_that_is_something_else_is_misuse(tmp_path, settings):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("do not touch")
+    with pytest.raises(Misuse, match="is no evaluation run"):
+        evaluate(settings, tmp_path / "mine")
+    with pytest.raises(Misuse, match="is a file"):
+        evaluate(settings, tmp_path / "mine" / "thesis.txt")
+    with pytest.raises(Misuse, match=r"is no evaluation run \(it has no config.json\)"):
+        open_run(tmp_path / "mine")
+
+
+def test_a_damaged_config_is_a_failure(tmp_path, settings):
+    with pytest.raises(Stop):
+        evaluate(settings, tmp_path / "run", progress=StopAfter(1))
+    (tmp_path / "run" / "config.json").write_text("{")
+    with pytest.raises(Failure, match=r"config.json is damaged"):
+        evaluate(settings, tmp_path / "run")
+
+
+def test_records_of_another_run_are_a_failure(tmp_path, settings):
+    with pytest.raises(Stop):
+        evaluate(settings, tmp_path / "run", progress=StopAfter(1))
+    with (tmp_path / "run" / "examples.jsonl").open("a") as file:
+        file.write('{"key": "stray"}\n')
+    with pytest.raises(Failure, match="1 examples that this run has not drawn"):
+        evaluate(settings, tmp_path / "run")
+
+
+def test_data_of_which_nothing_can_be_used_is_misuse(tmp_path, settings):
+    data = toy_data.text_file(tmp_path / "short.txt", ["dog", "man " * 80, "cat"])
+    with pytest.raises(Misuse, match="2 too short, 1 too long"):
+        evaluate(replace(settings, data=f"text={data}"), tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"examples": 0}, "at least one example"),
+        ({"seed": -1}, "expected a seed"),
+        ({"pairs": "all"}, "expected pairs as"),
+        ({"methods": ("ag", "ag")}, "named twice"),
+        ({"methods": ("adaptive-gradient",)}, "unknown method 'adaptive-gradient'"),
+        ({"methods": ("ag:rounds=3",)}, "ag has no option 'rounds'"),
+        ({"methods": ("hcb:order=up",)}, "unknown order"),
+        ({"methods": ("hcb:order",)}, "NAME:OPTION=VALUE"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_before_any_work(settings, change, told):
+    with pytest.raises(Misuse, match=told):
+        replace(settings, **change)
+
+
+def test_methods_have_options():
+    assert parse_methods(("hcb:order=ba:pivot=7", "ag:tolerance=1e-6")) == [
+        ("hcb:order=ba:pivot=7", "hcb", {"order": "ba", "pivot": 7}),
+        ("ag:tolerance=1e-6", "ag", {"tolerance": 1e-6}),
+    ]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+def test_a_full_disk_loses_nothing(tmp_path, settings):
+    """The limit on the size of files stands in for the disk: room for some examples, not for all."""
+    script = (
+        "import json, resource, sys\n"
+        "from unmask.errors import Failure\n"
+        "from unmask.evaluation.run import evaluate\n"
+        "from unmask.evaluation.settings import Settings\n"
+        "settings = Settings(data=sys.argv[1], model=sys.argv[2], examples=None, methods=('product', 'ag'))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (6000, resource.RLIM_INFINITY))\n"
+        "try: evaluate(settings, sys.argv[3])\n"
+        "except Failure as error: print(error)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
+        "kept = open(sys.argv[3] + '/examples.jsonl').read()\n"
+        "print(kept.count('\\n'), kept.endswith('\\n'))\n"
+        "print(evaluate(settings, sys.argv[3])['examples'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, settings.data, settings.model, str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    said, kept, examples = done.stdout.splitlines()
+    assert "the disk is full: make room and start the same command again" in said
+    count, whole = kept.split()
+    assert (1 <= int(count) < 12, whole) == (True, "True")
+    assert examples == "12"
+
+
+def test_progress_has_a_rate_and_the_time_left(tmp_path, settings, capsys):
+    evaluate(settings, tmp_path / "run", progress=Ticker("examples", tick=0.0))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 12
+    assert lines[5].startswith("6/12 examples, ")
+    assert lines[5].endswith(" left")
+    assert "/s" in lines[5] or "/min" in lines[5]

@@ -1,0 +1,182 @@
+"""The summary: what the records say, by brute force; and the report that is made of it."""
+
+import html
+import re
+import subprocess
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from unmask.evaluation.compare import compare_runs, comparison_page, side_by_side
+from unmask.evaluation.report import comparison_table, facts, markdown, method_table, page
+from unmask.evaluation.summary import summarise
+
+METHODS = ["product", "ag"]
+
+
+def record(number, distance, inside, gain, ids=(1, 2, 3)):
+    generator = np.random.default_rng(number)
+    base = float(-8 - 3 * generator.random())
+
+    def metrics(log_prob, rank):
+        return {
+            "log_prob": log_prob,
+            "log_a_given_b": log_prob / 2 - 0.5,
+            "log_b_given_a": log_prob / 2 + 0.25,
+            "a_kl": 0.5 - log_prob / 100,
+            "g_kl": 0.25,
+            "reverse_kl": 0.75,
+            "jsd": 0.1,
+            "rank": rank,
+        }
+
+    grid = [[-1.0, -2.0], [-3.0, -4.0]]
+    return {
+        "number": number,
+        "key": str(number),
+        "text": f"The <man> & dog {number}.",
+        "ids": list(ids),
+        "blanks": [0, 1],
+        "tokens": ["man", "##s"],
+        "distance": distance,
+        "inside": inside,
+        "metrics": {"product": metrics(base, 40), "ag": metrics(base + gain, 1 + number)},
+        "incompatibility": 0.5,
+        "not_converged": ["ag"] if number == 3 else [],
+        "passes": 257,
+        "completion_error": {"a_given_b": 0.02, "b_given_a": None},
+        "mass_outside_support": 0.0,
+        "table": {"a": ["man", "dog"], "b": ["##s", "is"], "log_probs": {"product": grid, "ag": grid}},
+    }
+
+
+RECORDS = [
+    record(0, 1, [False, True], 1.0, ids=(1, 2, 3)),
+    record(1, 1, [False, False], 0.5, ids=(1, 1, 4)),
+    record(2, 7, [False, False], 2.0, ids=(5, 6, 4)),
+    record(3, 30, [True, False], -0.5, ids=(1, 3, 4)),
+]
+CONFIG = {
+    "settings": {"model": "m", "data": "text=x", "pairs": "random", "candidates": "auto", "methods": METHODS},
+    "skipped": {"unlabeled": 2, "too short": 0},
+}
+
+
+@pytest.fixture
+def summary():
+    return summarise(RECORDS, CONFIG)
+
+
+def test_perplexities_are_those_of_the_definition(summary):
+    for method in METHODS:
+        all_metrics = [r["metrics"][method] for r in RECORDS]
+        joint = np.exp(np.mean([-m["log_prob"] / 2 for m in all_metrics]))
+        unary = np.exp(np.mean([-(m["log_a_given_b"] + m["log_b_given_a"]) / 2 for m in all_metrics]))
+        found = summary["methods"][method]
+        assert found["p_ppl"]["value"] == pytest.approx(joint)
+        assert found["u_ppl"]["value"] == pytest.approx(unary)
+        assert found["a_kl"]["value"] == pytest.approx(np.mean([m["a_kl"] for m in all_metrics]))
+        assert found["p_ppl"]["low"] <= joint <= found["p_ppl"]["high"]
+    assert summary["methods"]["ag"]["recall@1"]["value"] == 0.25
+    assert summary["methods"]["ag"]["recall@5"]["value"] == 1
+    assert summary["methods"]["product"]["recall@10"]["value"] == 0
+    assert summary["methods"]["ag"]["median_rank"] == 2.5
+    assert summary["methods"]["ag"]["not_converged"] == 1
+
+
+def test_comparisons_are_of_pairs(summary):
+    (found,) = [c for c in summary["comparisons"] if c["metric"] == "p_ppl"]
+    assert (found["first"], found["second"]) == ("product", "ag")
+    assert found["value"] == pytest.approx(np.mean([1.0, 0.5, 2.0, -0.5]) / 2)
+    assert -0.25 <= found["low"] < found["value"] < found["high"] <= 1
+
+
+def test_breakdowns_part_the_examples(summary):
+    told = {
+        name: {g["group"]: g["examples"] for g in groups} for name, groups in summary["breakdowns"].items()
+    }
+    assert told["distance"] == {"1": 2, "5-8": 1, "17 or more": 1}
+    assert told["word class"] == {"inside, start": 1, "start, inside": 1, "start, start": 2}
+    assert sum(told["frequency"].values()) == 4
+    near = summary["breakdowns"]["distance"][0]["methods"]["ag"]["p_ppl"]["value"]
+    losses = [-r["metrics"]["ag"]["log_prob"] / 2 for r in RECORDS[:2]]
+    assert near == pytest.approx(np.exp(np.mean(losses)))
+
+
+def test_the_order_of_the_records_does_not_matter(summary):
+    assert summarise(RECORDS[::-1], CONFIG) == summary
+
+
+def test_one_method_and_one_example_are_enough():
+    alone = CONFIG | {"settings": CONFIG["settings"] | {"methods": ["ag"]}}
+    found = summarise(RECORDS[:1], alone)
+    assert found["comparisons"] == []
+    assert "P-PPL" in markdown(found)
+    assert "<svg" in page(found, RECORDS[:1])
+
+
+def test_the_report_says_what_was_measured(summary):
+    told = " ".join(facts(summary))
+    for part in ("text=x", "4 examples", "2 unlabeled", "257 forward passes", "0.020 nats", "ag on 1"):
+        assert part in told
+    heads, rows = method_table(summary)
+    assert [row[0] for row in rows] == ["ag", "product"]  # the best first
+    assert all(len(row) == len(heads) for row in rows)
+    _, rows = comparison_table(summary, "p_ppl")
+    assert rows[0][2].startswith("-0.375")
+    assert rows[1][1].startswith("+0.375")
+
+
+def test_the_page_needs_no_network_and_escapes_what_it_shows(summary):
+    text = page(summary, RECORDS)
+    assert text.count("<svg") == 2
+    assert not re.search(r'(src|href)="https?:', text)
+    assert "<script" not in text
+    assert "<link" not in text
+    assert html.escape("The <man> & dog 2.") in text
+    assert "The <man>" not in text
+    assert "gains most over product" in text
+    assert "gains least over product" in text
+    assert page(summary, RECORDS) == text
+
+
+def test_the_page_opens_in_a_browser(summary, tmp_path):
+    """Rendered by Chromium, if there is one: its pixels are not those of an empty page."""
+    from shutil import which
+
+    browser = which("chromium") or which("chromium-browser") or which("google-chrome")
+    if browser is None:
+        pytest.skip("no Chromium here")
+    (tmp_path / "report.html").write_text(page(summary, RECORDS), encoding="utf-8")
+    shot = tmp_path / "report.png"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1100,1400"]
+    address = (tmp_path / "report.html").as_uri()
+    subprocess.run(
+        [browser, *options, f"--screenshot={shot}", address], capture_output=True, timeout=120, check=True
+    )
+    from matplotlib.image import imread
+
+    pixels = imread(shot)[..., :3]
+    dark = (pixels.mean(-1) < 0.5).mean()
+    assert 0.005 < dark < 0.3
+
+
+def test_runs_stand_side_by_side(summary):
+    other = summarise(RECORDS[:3], CONFIG | {"settings": CONFIG["settings"] | {"methods": ["ag"]}})
+    tables = side_by_side({"one": summary, "two": other})
+    heads, rows = tables["P-PPL"]
+    assert heads == ["method", "one", "two"]
+    assert [row[0] for row in rows] == METHODS
+    assert rows[0][2] == ""
+    assert rows[1][1] != rows[1][2]
+    assert [run["run"] for run in compare_runs({"one": summary, "two": other})["runs"]] == ["one", "two"]
+    assert "Evaluations side by side" in comparison_page({"one": summary, "two": other})
+
+
+def test_groups_of_distance_leave_no_gap():
+    from unmask.evaluation.summary import DISTANCES
+
+    assert DISTANCES[0][0] == 1
+    assert DISTANCES[-1][1] is None
+    assert all(high + 1 == low for (_, high), (low, _) in pairwise(DISTANCES))

@@ -1,0 +1,152 @@
+"""Files that can't be learned from: one clear line each, with the place, and nothing left behind."""
+
+import json
+
+import pytest
+
+from unmask.errors import Misuse
+from unmask.tasks import Settings
+from unmask.tasks.examples import gather
+from unmask.tasks.files import Columns, read_examples, read_tagged
+
+GOOD = "text\tlabel\nthe dog\tanimal\na house\tthing\n"
+BROKEN = "the\tO\ndog\tI-X\n\na\tO\ncat\tB-X\n"
+
+
+def settings(tmp_path, name, content, task="classify", **changes):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    return Settings(task=task, train=str(path), dev=str(path), **changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "task", "message"),
+    [
+        ("t.tsv", "", "classify", "the file is empty"),
+        ("t.tsv", "text\tlabel\n", "classify", "the file is empty"),
+        ("t.conll", "\n\n", "tag", "the file is empty"),
+        ("t.jsonl", "", "pairs", "the file is empty"),
+        (
+            "t.tsv",
+            "text\tclass\nthe dog\tanimal\n",
+            "classify",
+            "line 2: there is no column 'label', only text, class",
+        ),
+        ("t.tsv", "review\tid\tlabel\na\t1\tb\n", "classify", "line 2: there is no column 'text'"),
+        ("t.csv", "a,b,c,label\n1,2,3,x\n", "pairs", "expected two columns of texts, found a, b, c"),
+        ("t.jsonl", '{"premise": "a", "label": "x"}', "pairs", "found premise"),
+        (
+            "t.jsonl",
+            '{"text": "a", "label": "x"}\n{"label": "y"}',
+            "classify",
+            "line 2: there is no column 'text'",
+        ),
+        ("t.tsv", "text\tlabel\nthe dog\n", "classify", "line 2: expected 2 columns"),
+        ("t.tsv", "text\tlabel\nthe dog\t\n", "classify", "line 2: the column 'label' is empty"),
+        ("t.tsv", "text\tlabel\n \tx\n", "classify", "line 2: the text is empty"),
+        ("t.jsonl", "[1]", "classify", "line 1: expected an object"),
+        ("t.jsonl", "{", "classify", "line 1: expected JSON"),
+        ("t.xlsx", "x", "classify", "ends in .tsv, .csv or .jsonl"),
+        ("t.tsv", "text\tlabel\na\tx\nb\tx\n", "classify", "every example has the label 'x'"),
+        ("t.conll", "the\tO\ndog\tO\n", "tag", "every example has the label 'O'"),
+        ("t.conll", "the\n", "tag", "line 1: expected a word and its tag"),
+        ("t.conll", "the\tDET\n", "tag", "line 1: expected a tag such as B-PER"),
+        ("t.conll", BROKEN, "tag", "line 2: 'I-X' ('dog') breaks the scheme bio, which has 'B-X' there"),
+        (
+            "t.jsonl",
+            '{"words": ["a"], "tags": []}',
+            "tag",
+            'line 1: expected "tags", one for each of the 1 words',
+        ),
+        ("t.jsonl", '{"words": "a b", "tags": ["O"]}', "tag", 'expected "words", a list'),
+    ],
+)
+def test_a_bad_training_file_is_refused_with_the_place(tmp_path, name, content, task, message):
+    with pytest.raises(Misuse) as refusal:
+        gather(settings(tmp_path, name, content, task))
+    assert message in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_broken_tags_are_repaired_when_that_is_asked_for(tmp_path):
+    examples = gather(settings(tmp_path, "t.conll", BROKEN, "tag", repair=True))
+    assert [sentence.tags for sentence in examples.train] == [["O", "B-X"], ["O", "B-X"]]
+    assert any("1 sentences broke the scheme bio and were repaired" in note for note in examples.notes)
+
+
+def test_an_unknown_label_of_the_development_file_is_named(tmp_path):
+    (tmp_path / "dev.tsv").write_text("text\tlabel\na house\tthing\na dog\tbeast\n")
+    from dataclasses import replace
+
+    wanted = replace(settings(tmp_path, "t.tsv", GOOD), dev=str(tmp_path / "dev.tsv"))
+    with pytest.raises(
+        Misuse, match="line 3: the label 'beast' was not in the training data, which has animal"
+    ):
+        gather(wanted)
+
+
+def test_a_tenth_is_held_out_where_no_file_is_given(tmp_path):
+    content = "text\tlabel\n" + "".join(f"text {i}\t{'ab'[i % 2]}\n" for i in range(40))
+    from dataclasses import replace
+
+    wanted = replace(settings(tmp_path, "t.tsv", content), dev=None)
+    examples = gather(wanted)
+    assert (len(examples.train), len(examples.dev)) == (36, 4)
+    assert not {e.texts for e in examples.train} & {e.texts for e in examples.dev}
+    assert gather(wanted).dev == examples.dev
+    assert gather(replace(wanted, seed=1)).dev != examples.dev
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"task": "translate"},
+        {"long": "wrap"},
+        {"scheme": "iobes"},
+        {"class_weights": "sqrt"},
+        {"epochs": 0},
+        {"batch": 0},
+        {"rate": 0.0},
+        {"dropout": 1.0},
+        {"task": "pairs", "long": "split"},
+    ],
+)
+def test_settings_that_can_not_be_are_refused(changes):
+    with pytest.raises(Misuse):
+        Settings(**{"task": "classify", "train": "t.tsv"} | changes)
+
+
+def test_tables_of_every_kind_hold_the_same_examples(tmp_path):
+    rows = [{"text": 'the "old" dog, big', "label": "a"}, {"text": "a cat", "label": "b"}]
+    (tmp_path / "t.tsv").write_text("text\tlabel\n" + "\n".join("\t".join(r.values()) for r in rows))
+    (tmp_path / "t.csv").write_text('label,text\na,"the ""old"" dog, big"\nb,a cat\n')
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    import gzip
+
+    with gzip.open(tmp_path / "t.tsv.gz", "wt") as stream:
+        stream.write((tmp_path / "t.tsv").read_text())
+    for name in ("t.tsv", "t.csv", "t.jsonl", "t.tsv.gz"):
+        found = read_examples(tmp_path / name, pairs=False, columns=Columns(), labelled=True)
+        assert [{"text": e.texts[0], "label": e.label} for e in found] == rows
+
+
+def test_conll_files_may_have_more_columns_and_document_marks(tmp_path):
+    (tmp_path / "t.conll").write_text("-DOCSTART- -X- O\n\nEU NNP B-ORG\nsays VBZ O\n\nBonn NNP B-LOC\n")
+    found = read_tagged(tmp_path / "t.conll", labelled=True)
+    assert [(s.line, s.words, s.tags) for s in found] == [
+        (3, ["EU", "says"], ["B-ORG", "O"]),
+        (6, ["Bonn"], ["B-LOC"]),
+    ]
+    parts = read_tagged(tmp_path / "t.conll", labelled=True, tag_column=1)
+    assert parts[0].tags == ["NNP", "VBZ"]
+    with pytest.raises(Misuse, match="no column 7 for the tag"):
+        read_tagged(tmp_path / "t.conll", labelled=True, tag_column=7)
+
+
+def test_tags_are_converted_to_another_scheme_and_parts_of_speech_have_none(tmp_path):
+    content = "the\tO\nold\tB-X\ndog\tI-X\ncat\tB-X\n"
+    found = gather(settings(tmp_path, "t.conll", content, "tag", to_scheme="bioes"))
+    assert found.train[0].tags == ["O", "B-X", "E-X", "S-X"]
+    assert found.labels == ["O", "B-X", "I-X", "E-X", "S-X"]
+    plain = gather(settings(tmp_path, "p.conll", "the\tDET\ndog\tNOUN\n", "tag", scheme="none"))
+    assert (plain.labels, plain.scheme) == (["DET", "NOUN"], None)

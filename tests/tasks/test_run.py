@@ -1,0 +1,225 @@
+"""Fine-tuning as a whole: it learns, survives a kill, stops early, and others can open what it writes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForTokenClassification, pipeline
+
+import task_toy as toy
+from tiny import ARCHITECTURES
+from unmask.errors import Failure, Misuse
+from unmask.tasks import Settings, TunedModel, finetune
+from unmask.tasks.encoding import IGNORED
+from unmask.tasks.examples import gather
+from unmask.tasks.files import Example
+from unmask.tasks.loop import TaskTrainer, epoch_order, exhausted
+from unmask.tasks.run import class_weights
+
+SCRIPT = Path(__file__).parent / "run_settings.py"
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory, checkpoint):
+    """A tiny BERT fine-tuned for each task."""
+    home = tmp_path_factory.mktemp("learned")
+    epochs = {"classify": 6, "pairs": 24, "tag": 40}
+    return {
+        task: finetune(
+            toy.settings(home / task, checkpoint("bert"), task, pretrained=False, epochs=n, licence="mit"),
+            home / f"{task}-run",
+        )
+        for task, n in epochs.items()
+    }
+
+
+@pytest.mark.parametrize(("task", "metric"), [("classify", "accuracy"), ("pairs", "accuracy"), ("tag", "f1")])
+def test_each_task_is_learned(learned, task, metric):
+    assert learned[task].scores.overall[metric] > 0.95
+
+
+@pytest.mark.parametrize("task", ["classify", "pairs", "tag"])
+def test_the_written_model_scores_what_the_run_says(learned, task):
+    result = learned[task]
+    tuned = TunedModel.load(result.model, device="cpu")
+    data = next((result.model.parent.parent / task).iterdir())
+    scores, notes = tuned.evaluate_file(data)
+    assert scores == result.scores
+    assert json.loads((result.model / "results.json").read_text())["dev"] == scores.record()
+    assert all("longer" not in note for note in notes)
+    card = (result.model / "README.md").read_text()
+    for part in ("license: mit", data.name, "fresh weights", f"{next(iter(scores.overall.values())):.3f}"):
+        assert part in card
+    assert (result.model / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_predictions_hold_labels_and_probabilities_or_tags_and_entities(learned):
+    tuned = TunedModel.load(learned["classify"].model, device="cpu")
+    (answer,) = tuned.answers([Example(1, ("the old dog walks",), "a label that is not looked at")])
+    assert answer["label"] == "animal"
+    assert sum(answer["probabilities"].values()) == pytest.approx(1)
+    assert max(answer["probabilities"], key=answer["probabilities"].get) == "animal"
+    tagger = TunedModel.load(learned["tag"].model, device="cpu")
+    data = next((learned["tag"].model.parent.parent / "tag").iterdir())
+    first = next(iter(tagger.predict_file(data)))
+    found = [" ".join(entity["words"]) for entity in first["entities"]]
+    assert len(first["tags"]) == len(first["words"])
+    assert all(set(name.split()) & {*toy.ANIMALS, *toy.PLACES} for name in found)
+    assert found
+
+
+def test_the_written_model_is_an_ordinary_checkpoint(learned):
+    """transformers' own pipeline agrees with the answers."""
+    tuned = TunedModel.load(learned["classify"].model, device="cpu")
+    theirs = pipeline("text-classification", str(learned["classify"].model), device="cpu")
+    for text in ("the old dog walks", "a red bank is", "the casino is"):
+        (ours,) = tuned.answers([Example(1, (text,), None)])
+        (answer,) = theirs(text)
+        assert answer["label"] == ours["label"]
+        assert answer["score"] == pytest.approx(ours["probabilities"][ours["label"]], abs=1e-5)
+    labels = AutoModelForTokenClassification.from_pretrained(learned["tag"].model).config.id2label
+    assert set(labels.values()) == {"O", "B-ANI", "I-ANI", "B-LOC", "I-LOC"}
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_architecture_can_be_fine_tuned(tmp_path, architecture, checkpoint):
+    path = tmp_path / "few.conll"
+    words = ["MKT", "AYI", "AKQR"] if architecture == "esm" else ["the", "playing", "dog"]
+    path.write_text(
+        "\n".join(f"{w}\t{t}" for w, t in zip(words * 2, ["O", "B-X", "I-X"] * 2, strict=True))
+        + "\n\n"
+        + f"{words[0]}\tO\n"
+    )
+    settings = Settings(
+        task="tag", train=str(path), dev=str(path), model=str(checkpoint(architecture)), epochs=2, batch=2
+    )
+    result = finetune(settings, tmp_path / "run")
+    tuned = TunedModel.load(result.model, device="cpu")
+    assert tuned.evaluate_file(path)[0] == result.scores
+    texts = tmp_path / "few.csv"
+    texts.write_text(f"text,label\n{words[0]} {words[1]},a\n{words[2]},b\n")
+    run = finetune(replace(settings, task="classify", train=str(texts), dev=str(texts)), tmp_path / "texts")
+    assert TunedModel.load(run.model, device="cpu").evaluate_file(texts)[0] == run.scores
+
+
+def environment():
+    return {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+def test_a_killed_run_ends_as_if_it_had_not_been_killed(tmp_path, checkpoint):
+    settings = toy.settings(
+        tmp_path / "data", checkpoint("bert"), epochs=12, dropout=0.1, evaluate_every=4, patience=0
+    )
+    (tmp_path / "settings.json").write_text(json.dumps(asdict(settings)))
+    unbroken = finetune(settings, tmp_path / "unbroken")
+    broken = tmp_path / "broken"
+    command = [sys.executable, str(SCRIPT), str(tmp_path / "settings.json"), str(broken)]
+    victim = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL)
+    while len(list(broken.glob("checkpoint-*/trainer_state.json"))) < 2:
+        assert victim.poll() is None, "the run ended before it could be killed"
+        time.sleep(0.01)
+    victim.send_signal(signal.SIGKILL)
+    victim.wait()
+    assert not (broken / "model").exists()
+    resumed = finetune(settings, broken)
+    assert resumed.scores == unbroken.scores
+    left, right = (
+        {(e["step"], name): e[name] for e in run.history for name in e if name == "loss" or "eval_" in name}
+        for run in (unbroken, resumed)
+    )
+    assert left == right
+    one, other = (TunedModel.load(run.model, device="cpu").model.state_dict() for run in (unbroken, resumed))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_run_without_progress_stops_early_and_keeps_the_best(tmp_path, checkpoint):
+    settings = toy.settings(
+        tmp_path / "data", checkpoint("bert"), epochs=30, patience=2, rate=1e-9, evaluate_every=2
+    )
+    result = finetune(settings, tmp_path / "run")
+    evaluations = [entry for entry in result.history if "eval_accuracy" in entry]
+    assert len(evaluations) == 3
+    assert max(entry["step"] for entry in result.history) == 6
+    (tmp_path / "run" / "model").rename(tmp_path / "first")  # as if killed before the result was written
+    again = finetune(settings, tmp_path / "run")
+    assert again.scores == result.scores
+    assert max(entry["step"] for entry in again.history) == 6
+    one, other = (TunedModel.load(path).model.state_dict() for path in (tmp_path / "first", again.model))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize(
+    ("scores", "patience", "over"),
+    [
+        ([1, 2, 3], 1, False),
+        ([3, 2], 1, True),
+        ([3, 2, 4], 2, False),
+        ([3, 3, 3], 2, True),
+        ([3, 2], 0, False),
+    ],
+)
+def test_patience_counts_evaluations_since_the_best(scores, patience, over):
+    assert exhausted([{"eval_f1": score} for score in scores], "f1", patience) is over
+
+
+def test_balanced_weights_give_every_class_the_same_sum(tmp_path, checkpoint):
+    path = tmp_path / "t.tsv"
+    path.write_text("text\tlabel\n" + "a dog\tmany\n" * 9 + "the cat\tfew\n")
+    examples = gather(Settings(task="classify", train=str(path), dev=str(path)))
+    weights = class_weights(examples, examples.labels)
+    assert examples.labels == ["few", "many"]
+    assert weights.tolist() == pytest.approx([10 / 2, 10 / 18])
+
+    class Fixed(torch.nn.Module):
+        def forward(self, logits):
+            return type("Output", (), {"logits": logits})
+
+    logits = torch.tensor([[0.3, -0.2], [1.0, 0.5], [0.0, 2.0]])
+    labels = torch.tensor([0, 1, IGNORED])
+    trainer = object.__new__(TaskTrainer)
+    trainer.weights = weights
+    loss = trainer.compute_loss(Fixed(), {"logits": logits, "labels": labels})
+    each = -logits.log_softmax(-1)[torch.arange(2), labels[:2]]
+    assert loss.item() == pytest.approx(
+        ((weights[labels[:2]] * each).sum() / weights[labels[:2]].sum()).item()
+    )
+
+
+def test_rows_are_whole_batches_of_like_lengths_in_a_known_order():
+    import numpy as np
+
+    lengths = np.array([3, 50, 4, 52, 5, 51, 6, 49, 7])
+    order = epoch_order(lengths, 4, np.random.default_rng(0))
+    assert sorted(set(order)) == sorted(order.tolist())
+    assert len(order) == 8
+    batches = [lengths[order[:4]], lengths[order[4:]]]
+    assert {batch.max() < 10 for batch in batches} == {True, False} or any(b.min() > 8 for b in batches)
+    assert epoch_order(lengths, 4, np.random.default_rng(0)).tolist() == order.tolist()
+    assert len(epoch_order(lengths, 20, np.random.default_rng(0))) == 9
+
+
+def test_a_directory_of_another_run_is_refused_and_nothing_is_left_by_bad_files(tmp_path, checkpoint):
+    settings = toy.settings(tmp_path / "data", checkpoint("bert"), epochs=1)
+    finetune(settings, tmp_path / "run")
+    with pytest.raises(Misuse, match=r"rate was 0\.003, now 0\.1"):
+        finetune(replace(settings, rate=0.1), tmp_path / "run")
+    with pytest.raises(Misuse, match="can't be opened"):
+        finetune(replace(settings, train=str(tmp_path / "absent.tsv")), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(Failure, match="the loss became"):
+        finetune(replace(settings, rate=1e30), tmp_path / "lost")
+
+
+def test_what_is_no_fine_tuned_model_is_refused(tmp_path, checkpoint):
+    with pytest.raises(Misuse, match=r"holds no task\.json"):
+        TunedModel.load(checkpoint("bert"))
+    (tmp_path / "task.json").write_text("{")
+    with pytest.raises(Failure, match="is damaged"):
+        TunedModel.load(tmp_path)
