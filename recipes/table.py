@@ -102,9 +102,7 @@ def _log_probs(run: Path) -> dict[str, dict[str, float]]:
 def main() -> None:
     """Run everything and write the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument(
-        "--data", type=Path, required=True, help="directory with snli/ and xsum/summaries.txt"
-    )
+    parser.add_argument("--data", type=Path, required=True, help="with snli/ and xsum/summaries.txt")
     parser.add_argument("--work", type=Path, required=True, help="where the runs go")
     parser.add_argument("--model", default="english")
     parser.add_argument("--examples", type=int, default=500)

@@ -4,7 +4,8 @@
     ```
 
 gives what `unmask fill --help` says, as a table. `{command}` without a name gives the options that stand
-before the command's name. An unknown name is a warning, and so an error: the page can't outlive the command.
+before the command's name, and `{command} benchmark blimp` those of a command in a group. An unknown name is
+a warning, and so an error: the page can't outlive the command.
 `{other-commands}` with the names of those that have a place of their own shows the rest: none is missed.
 """
 
@@ -21,8 +22,7 @@ def command_help(name: str | None) -> tuple[str, str, list[tuple[str, str]]]:
     """Return a command's description, its usage line and its parameters with what they do."""
     from unmask.cli import app
 
-    root: Any = typer.main.get_command(app)
-    command = root
+    command: Any = typer.main.get_command(app)
     for part in (name or "").split():  # "wsd fit" is a command of the group "wsd"
         command = command.commands[part]
     context = command.context_class(command, info_name=f"unmask {name}" if name else "unmask")

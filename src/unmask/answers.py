@@ -18,6 +18,9 @@ from unmask.joint import Filling, Joint, Token
 from unmask.mlm import MaskedLM
 from unmask.pair import PairJoint
 from unmask.progress import Progress, silent
+from unmask.sequence.chain import Chain
+from unmask.sequence.sequential import SequentialJoint
+from unmask.sequence.words import WordFillings
 
 SOLVER = (
     "sweeps",
@@ -29,21 +32,52 @@ SOLVER = (
     "rounds",
     "order",
     "pivot",
+    "block",
+    "chain_order",
+    "mass_outside_given_others",
 )
 
 
 def fill_answer(joint: Joint, mlm: MaskedLM, top: int) -> dict[str, Any]:
     """Return the likeliest fillings of a joint."""
+    fillings = [filling_answer(f) for f in joint.top(top)]  # before the passes are told: a chain makes some
     return {
         **_context(joint, mlm),
         **_shape(joint),
         "mass_outside_candidates": mass_outside(joint),
-        "fillings": [filling_answer(f) for f in joint.top(top)],
+        "fillings": fillings,
+    }
+
+
+def words_answer(found: WordFillings, mlm: MaskedLM) -> dict[str, Any]:
+    """Return the likeliest words of a text's blanks."""
+    return {
+        "model": mlm.name,
+        "engine": mlm.engine,
+        "method": "chain",
+        "length": len(found.cloze.ids),
+        "blank_positions": list(found.cloze.blanks),
+        "prior": list(found.prior),
+        "passes": found.passes,
+        "notes": list(found.cloze.notes),
+        "fillings": [
+            {
+                "words": list(f.words),
+                "ids": [list(part) for part in f.ids],
+                "tokens": [[mlm.vocabulary.token(i) for i in part] for part in f.ids],
+                "text": f.text,
+                "log_prob": f.log_prob,
+                "probability": math.exp(f.log_prob),
+            }
+            for f in found.fillings
+        ],
     }
 
 
 def score_answer(score: Score, mlm: MaskedLM) -> dict[str, Any]:
     """Return what the true tokens are worth."""
+    if not score.conditional_log_probs:
+        return _many_blanks_scored(score, mlm)
     tokens = zip(score.filling.tokens, score.filling.ids, score.conditional_log_probs, strict=True)
     return {
         **_context(score.joint, mlm),
@@ -58,6 +92,18 @@ def score_answer(score: Score, mlm: MaskedLM) -> dict[str, Any]:
             for n, (t, i, c) in enumerate(tokens)
         ],
     }
+
+
+def _many_blanks_scored(score: Score, mlm: MaskedLM) -> dict[str, Any]:
+    """Return what the true tokens are worth by a chain, block by block, or by a grid."""
+    filling, joint = score.filling, score.joint
+    answer = filling_answer(filling)
+    if isinstance(joint, Chain):
+        answer["blocks"] = [
+            {"blanks": list(block), "tokens": [filling.tokens[b] for b in block], "log_prob": log_prob}
+            for block, log_prob in joint.path(*filling.ids)
+        ]
+    return {**_context(joint, mlm), **answer}
 
 
 def sample_answer(joint: Joint, mlm: MaskedLM, n: int, seed: int) -> dict[str, Any]:
@@ -213,6 +259,8 @@ def mass_outside(joint: Joint) -> float | None:
 
 
 def _shape(joint: Joint) -> dict[str, Any]:
+    if isinstance(joint, SequentialJoint) and not joint.countable:
+        return {"entropy": None, "mutual_information": None}  # a sum over V^n fillings
     return {"entropy": joint.entropy(), "mutual_information": joint.mutual_information()}
 
 

@@ -27,6 +27,8 @@ from unmask.vocabulary import Support
 Candidates = int | Literal["auto", "all"]
 SupportChoice = int | str
 DEFAULT_METHOD = "ag"
+BEYOND_PAIRS = ("grid", "chain")
+"""The joints of any number of blanks, from `unmask.sequence`."""
 LARGEST_AUTO_EXACT = 512
 """`auto` asks about every token where there are no more than this, and about some of them otherwise."""
 
@@ -76,9 +78,10 @@ def fill(
     """Return the joint distribution over the blanks of a text.
 
     Args:
-        text: a text with one or two blanks, each written [MASK], ___ or as the model's own mask token.
+        text: a text with blanks, each written [MASK], ___ or as the model's own mask token.
         mlm: the model; the embedded one if none is given.
-        method: the construction, one of `unmask.CONSTRUCTIONS`; one blank needs none.
+        method: the construction, one of `unmask.CONSTRUCTIONS`, or `grid` or `chain`; one blank needs none.
+            More than two get the grid or the chain (`unmask.sequence.choose` says which).
         candidates: how many tokens a side the model is asked about: a number, `all` (exact), or `auto`: 128,
             and twice as many until the completion of the others is within its tolerance.
         completion: how the tokens that it is not asked about are completed, `learned` or `plain`.
@@ -93,6 +96,8 @@ def fill(
     check_question(text, method, options)
     mlm = mlm or load()
     cloze = parse_blanks(text, mlm.vocabulary, mlm.window, truncate=truncate)
+    if len(cloze.blanks) > 2 or method in BEYOND_PAIRS:
+        return _of_many(mlm, cloze, method, candidates, support, include, progress, scoring=False, **options)
     table = conditionals(
         mlm,
         cloze,
@@ -112,8 +117,8 @@ class Score:
 
     filling: Filling
     joint: Joint
-    conditional_log_probs: tuple[float, ...]
-    """The joint's log-probability of each true token, given the other."""
+    conditional_log_probs: tuple[float, ...] = ()
+    """The joint's log-probability of each true token, given the other; of one or two blanks."""
 
 
 def score(
@@ -136,6 +141,10 @@ def score(
     check_question(text, method, options)
     mlm = mlm or load()
     cloze = parse_braces(text, mlm.vocabulary, mlm.window, truncate=truncate)
+    if len(cloze.blanks) > 2 or method in BEYOND_PAIRS:
+        joint = _of_many(mlm, cloze, method, candidates, support, (), progress, scoring=True, **options)
+        assert cloze.truth is not None
+        return Score(joint.describe(torch.tensor([cloze.truth]))[0], joint)
     table = conditionals(
         mlm,
         cloze,
@@ -203,8 +212,37 @@ def check_question(text: str, method: str, options: dict[str, Any]) -> None:
         )
     if "model" in options:
         raise Misuse("a model is given as mlm=unmask.load(...), not as model=")
-    if method not in CONSTRUCTIONS:
-        raise Misuse(f"unknown method '{method}': expected one of {', '.join(CONSTRUCTIONS)}")
+    if method not in (*CONSTRUCTIONS, *BEYOND_PAIRS):
+        known = ", ".join((*CONSTRUCTIONS, *BEYOND_PAIRS))
+        raise Misuse(f"unknown method '{method}': expected one of {known}")
+
+
+def _of_many(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    method: str,
+    candidates: Candidates,
+    support: SupportChoice,
+    include: Sequence[Token],
+    progress: Progress,
+    *,
+    scoring: bool,
+    **options: Any,
+) -> Joint:
+    """Return the joint of any number of blanks; `unmask.sequence` says which."""
+    from unmask.sequence.choose import joint_of_blanks
+
+    return joint_of_blanks(
+        mlm,
+        cloze,
+        method=method,
+        candidates=candidates,
+        support=support,
+        include=include,
+        scoring=scoring,
+        progress=progress,
+        **options,
+    )
 
 
 def conditionals(

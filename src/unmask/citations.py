@@ -61,6 +61,27 @@ REFERENCES = {
   volume  = {33},
   year    = {1985}
 }""",
+    "salazar2020": """@inproceedings{salazar2020,
+  title     = {Masked Language Model Scoring},
+  author    = {Salazar, Julian and Liang, Davis and Nguyen, Toan Q. and Kirchhoff, Katrin},
+  booktitle = {Proceedings of the 58th Annual Meeting of the Association for Computational Linguistics},
+  year      = {2020}
+}""",
+    "kauf2023": """@inproceedings{kauf2023,
+  title     = {A Better Way to Do Masked Language Model Scoring},
+  author    = {Kauf, Carina and Ivanova, Anna},
+  booktitle = {Proceedings of the 61st Annual Meeting of the Association for Computational Linguistics},
+  year      = {2023}
+}""",
+    "vehtari2021": """@article{vehtari2021,
+  title   = {Rank-Normalization, Folding, and Localization: An Improved R-hat for Assessing Convergence of
+             {MCMC}},
+  author  = {Vehtari, Aki and Gelman, Andrew and Simpson, Daniel and Carpenter, Bob and
+             B{\"u}rkner, Paul-Christian},
+  journal = {Bayesian Analysis},
+  volume  = {16},
+  year    = {2021}
+}""",
     "devlin2019": """@inproceedings{devlin2019,
   title     = {{BERT}: Pre-training of Deep Bidirectional Transformers for Language Understanding},
   author    = {Devlin, Jacob and Chang, Ming-Wei and Lee, Kenton and Toutanova, Kristina},
@@ -80,6 +101,11 @@ METHODS = {
     "gibbs": ("heckerman2000", "grassmann1985"),
     "l2r": ("torroba2023",),
     "r2l": ("torroba2023",),
+    "grid": ("arnold1998", "torroba2023", "newman2023"),
+    "chain": ("torroba2023",),
+    "pll": ("wang2019", "salazar2020"),
+    "pll-word": ("kauf2023", "salazar2020"),
+    "metropolis": ("goyal2022", "vehtari2021"),
 }
 
 

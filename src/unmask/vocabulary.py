@@ -192,9 +192,26 @@ class Support:
             )
         return self._position[token_id]
 
+    @cached_property
+    def _ordered(self) -> tuple[Tensor, Tensor]:
+        values, order = self.ids.sort()
+        return values, order
+
+    def _looked_up(self, tokens: Tensor) -> Tensor | None:
+        """Return the indices of many ids at once; None if one of them is not there, to be told which."""
+        if tokens.is_floating_point() or not len(self):
+            return None
+        values, order = self._ordered
+        asked = tokens.cpu().long().contiguous()
+        where = torch.searchsorted(values, asked).clamp_max(len(values) - 1)
+        return order[where] if bool((values[where] == asked).all()) else None
+
     def indices(self, tokens: int | str | Sequence[int | str] | Tensor) -> Tensor:
         """Return the indices of one token or of many, in the shape in which they came."""
         if isinstance(tokens, Tensor):
+            found = self._looked_up(tokens)
+            if found is not None:
+                return found
             flat = [self.index(t) for t in tokens.reshape(-1).tolist()]
             return torch.tensor(flat, dtype=torch.long).reshape(tokens.shape)
         if isinstance(tokens, str) or not isinstance(tokens, Sequence):

@@ -51,6 +51,7 @@ COMMANDS = (
     "explain",
     "evaluate",
     "report",
+    "benchmark",
     "train",
     "finetune",
     "embed",

@@ -47,7 +47,8 @@ def explain(
     from unmask.pair import PairJoint
 
     if not isinstance(joint, PairJoint):
-        raise Misuse("there is nothing to explain about one blank: give a text with two")
+        count = "one blank" if joint.blanks == 1 else f"{joint.blanks} blanks"
+        raise Misuse(f"there is nothing to explain about {count}: give a text with two")
     answer = explain_answer(joint, mlm)
     if json:
         print_json(answer)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from unmask.cli import options as o
 from unmask.cli.compare import compare
-from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
+from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
 from unmask.errors import Misuse
+
+Words = Annotated[bool, typer.Option("--words", help="Each blank holds a whole word of one to three tokens.")]
+Pieces = Annotated[
+    int, typer.Option("--pieces", min=1, max=3, help="The most tokens of a word, with --words.")
+]
 
 
 def fill(
@@ -27,9 +32,11 @@ def fill(
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
     allow_pickle: o.AllowPickle = False,
+    words: Words = False,
+    pieces: Pieces = 3,
     json: o.Json = False,
 ) -> None:
-    """Fill one or two blanks of a text jointly."""
+    """Fill the blanks of a text jointly: one, two, or many."""
     if method == "all":
         if options:
             raise Misuse("--option is for one construction, and --method all takes them all: choose one")
@@ -47,6 +54,19 @@ def fill(
             allow_pickle,
             json,
         )
+        return
+    if words:
+        if method != "ag" or options:
+            raise Misuse(
+                "--words has its own rule, the chain of single tokens: leave out --method and --option"
+            )
+        answer = ask_words(
+            text, o.open_model(model, device, memory, allow_pickle, Bar()), top, pieces, truncate
+        )
+        if json:
+            print_json(answer)
+        else:
+            show_words(answer)
         return
     joint, mlm = o.ask(
         "fill",
@@ -74,6 +94,35 @@ def fill(
     show(answer)
 
 
+def ask_words(text: str, mlm: Any, top: int, pieces: int, truncate: bool) -> dict[str, Any]:
+    """Return the likeliest words of a text's blanks."""
+    from unmask.answers import words_answer
+    from unmask.cloze import parse_blanks
+    from unmask.sequence.words import fill_words
+
+    cloze = parse_blanks(text, mlm.vocabulary, mlm.window, truncate=truncate)
+    return words_answer(fill_words(mlm, cloze, top=top, most_tokens=pieces, progress=Bar()), mlm)
+
+
+def show_words(answer: dict[str, Any]) -> None:
+    """Print words and their pieces."""
+    tell(answer["notes"])
+    rows = [
+        [
+            str(i),
+            percent(f["log_prob"]),
+            f"{f['log_prob']:.3f}",
+            "  ".join("+".join(word) for word in f["tokens"]),
+            f["text"],
+        ]
+        for i, f in enumerate(answer["fillings"], 1)
+    ]
+    blanks = len(answer["blank_positions"])
+    title = f"words of 1 to {len(answer['prior'])} tokens in {blanks} blank{'s' if blanks > 1 else ''}"
+    print_table(title, ["", "probability", "log", "tokens", "text"], rows, numbers={0, 1, 2})
+    say(f"{answer['model']}: the chain of single tokens, {answer['passes']:,} forward passes")
+
+
 def show(answer: dict[str, Any]) -> None:
     """Print the fillings as a table."""
     blanks = len(answer["blank_positions"])
@@ -87,6 +136,9 @@ def show(answer: dict[str, Any]) -> None:
         for i, f in enumerate(answer["fillings"], 1)
     ]
     print_table(title, ["", "probability", "log", "tokens", "text"], rows, numbers={0, 1, 2})
+    if answer["entropy"] is None:
+        say(basis(answer))
+        return
     line = f"entropy {answer['entropy']:.3f} nats"
     if blanks > 1:
         line += f", mutual information {answer['mutual_information']:.3f} nats"

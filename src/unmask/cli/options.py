@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unmask.errors import Misuse
+from unmask.progress import Progress
 
 if TYPE_CHECKING:
     from unmask.mlm import MaskedLM
@@ -107,6 +108,17 @@ def _number(value: str) -> int | float | str:
     return value
 
 
+def open_model(model: str, device: str, memory: str, allow_pickle: bool, bar: Progress) -> MaskedLM:
+    """Open the model that a command names."""
+    bar.started("loading the model", 0)
+    try:
+        from unmask import api
+
+        return api.load(model, device=device, memory=memory, allow_pickle=allow_pickle)
+    finally:
+        bar.finished()
+
+
 def ask(
     question: str,
     text: str,
@@ -126,12 +138,8 @@ def ask(
     bar = Bar()
     count, tokens = parse_candidates(candidates), parse_support(support)
     settings |= parse_options(options)
-    bar.started("loading the model", 0)
-    try:
-        from unmask import api
+    mlm = open_model(model, device, memory, allow_pickle, bar)
+    from unmask import api
 
-        mlm = api.load(model, device=device, memory=memory, allow_pickle=allow_pickle)
-    finally:
-        bar.finished()
     answer = getattr(api, question)(text, mlm=mlm, candidates=count, support=tokens, progress=bar, **settings)
     return answer, mlm

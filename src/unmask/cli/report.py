@@ -26,9 +26,13 @@ def report(
     from unmask.records import write_whole
 
     require_matplotlib()
+    if len({run.resolve() for run in runs}) < len(runs):
+        raise Misuse("a run is named twice: give each folder once")
     if len(runs) == 1 and out is not None:
         raise Misuse("--out is for the comparison of several runs: name two or more, or leave it away")
-    summaries = {str(run): conclude(run, *open_run(run)) for run in runs}
+    short = len({run.resolve().name for run in runs}) == len(runs)
+    names = [run.resolve().name if short else str(run) for run in runs]
+    summaries = {name: conclude(run, *open_run(run)) for name, run in zip(names, runs, strict=True)}
     if len(runs) == 1:
         from unmask.cli.evaluate import show
 

@@ -1,20 +1,46 @@
-"""`unmask sample`: fillings drawn from the joint."""
+"""`unmask sample`: texts drawn from a joint, or by Markov chains."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from unmask.cli import options as o
-from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
+from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
+from unmask.errors import Misuse
 
+Template = Annotated[
+    str | None, typer.Argument(help="A text with blanks: [MASK], ___ or the model's own mask token.")
+]
+Named = Annotated[str | None, typer.Option("--template", help="The text with blanks, by name.")]
+Length = Annotated[
+    int | None, typer.Option("--length", help="Draw so many tokens instead of a text's blanks.")
+]
+Prefix = Annotated[str | None, typer.Option("--prefix", help="What stands before them, with --length.")]
 Number = Annotated[int, typer.Option("--number", "-n", min=1, help="How many fillings to draw.")]
+Sampler = Annotated[
+    str, typer.Option("--sampler", help="joint or chain (exact), gibbs, block-gibbs or metropolis.")
+]
+Chains = Annotated[int, typer.Option("--chains", help="Markov chains side by side.")]
+BurnIn = Annotated[int, typer.Option("--burn-in", help="Sweeps before the first draw of a Markov chain.")]
+Thin = Annotated[int, typer.Option("--thin", help="Sweeps between two draws of a Markov chain.")]
+Energy = Annotated[
+    str, typer.Option("--energy", help="The target of metropolis: mrf-prob (probabilities) or mrf-logit.")
+]
 
 
 def sample(
-    text: o.Text,
+    text: Template = None,
+    template: Named = None,
+    length: Length = None,
+    prefix: Prefix = None,
     number: Number = 10,
+    sampler: Sampler = "joint",
+    chains: Chains = 4,
+    burn_in: BurnIn = 50,
+    thin: Thin = 5,
+    energy: Energy = "mrf-prob",
     model: o.Model = "english",
     method: o.Method = "ag",
     options: o.Options = None,
@@ -28,24 +54,51 @@ def sample(
     allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
 ) -> None:
-    """Draw fillings from the joint distribution of a text's blanks."""
-    joint, mlm = o.ask(
-        "fill",
-        text,
-        model=model,
-        device=device,
-        memory=memory,
-        allow_pickle=allow_pickle,
-        candidates=candidates,
-        support=support,
-        method=method,
-        options=options,
-        completion=completion,
-        seed=seed,
-        truncate=truncate,
-    )
+    """Draw texts: the blanks of a template, or so many tokens after a prefix."""
+    if text is not None and template is not None:
+        raise Misuse("the text is given twice, as an argument and as --template: leave one")
+    if length is not None and length < 1:
+        raise Misuse(f"expected to draw at least 1 token, got --length {length}")
+    template = text if text is not None else template
+    bar = Bar()
+    count, tokens = o.parse_candidates(candidates), o.parse_support(support)
+    mlm = o.open_model(model, device, memory, allow_pickle, bar)
     from unmask.answers import sample_answer
+    from unmask.sequence import generation
 
+    if sampler not in generation.SAMPLERS:
+        raise Misuse(f"unknown sampler '{sampler}': expected one of {', '.join(generation.SAMPLERS)}")
+    cloze = generation.cloze_of(mlm, template, length=length, prefix=prefix, truncate=truncate)
+    if sampler in generation.MARKOV:
+        if options:
+            raise Misuse(f"--option is for the joint of --sampler joint or chain, not for {sampler}")
+        run: dict[str, Any] = {"chains": chains, "burn_in": burn_in, "thin": thin, "energy": energy}
+        generated = generation.sample_by_markov_chain(
+            mlm,
+            cloze,
+            sampler,
+            draws=-(-number // max(1, chains)),
+            method=method,
+            candidates=count,
+            support=tokens,
+            seed=seed,
+            progress=bar,
+            **run,
+        )
+        answer = generation.generated_answer(generated, mlm, sampler, {**run, "sampling_seed": seed})
+        print_json(answer) if json else show_chains(answer)
+        return
+    joint = generation.joint_of_cloze(
+        mlm,
+        cloze,
+        method="chain" if sampler == "chain" else method,
+        candidates=count,
+        completion=completion,
+        support=tokens,
+        seed=seed,
+        progress=bar,
+        **o.parse_options(options),
+    )
     answer = sample_answer(joint, mlm, number, seed)
     if json:
         print_json(answer)
@@ -56,6 +109,28 @@ def sample(
         f"{number} samples from {answer['method']}, seed {seed}", ["probability", "tokens", "text"], rows, {0}
     )
     say(basis(answer))
+
+
+def show_chains(answer: dict[str, Any]) -> None:
+    """Print the draws of Markov chains and how they fared."""
+    tell(answer["notes"])
+    rows = [[str(s["chain"]), f"{s['log_weight']:.3f}", s["text"]] for s in answer["samples"]]
+    title = (
+        f"{len(rows)} draws by {answer['sampler']}, {answer['chains']} chains, seed {answer['sampling_seed']}"
+    )
+    print_table(title, ["chain", "log-weight", "text"], rows, {0, 1})
+    judged = [
+        [name, *("-" if row[key] is None else f"{row[key]:.2f}" for key in ("ess", "rhat"))]
+        for name, row in answer["diagnostics"].items()
+    ]
+    print_table("have the chains settled?", ["quantity", "effective draws", "R-hat"], judged, {1, 2})
+    if answer["accept_rates"] is not None:
+        say(
+            "accepted: "
+            + ", ".join(f"{100 * rate:.0f} %" for rate in answer["accept_rates"])
+            + " of proposals"
+        )
+    say(f"{answer['model']}: {answer['passes']:,} forward passes")
 
 
 def register(app: typer.Typer) -> None:

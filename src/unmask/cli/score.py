@@ -1,16 +1,22 @@
-"""`unmask score`: the log-probability of the words in braces."""
+"""`unmask score`: the log-probability of the words in braces, or of every line of a file."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from unmask.cli import options as o
+from unmask.cli import score_file as files
 from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
+from unmask.errors import Misuse
 
 Braced = Annotated[
-    str, typer.Argument(help="A text with braces around what is scored: 'The {man} {is} here.'")
+    str,
+    typer.Argument(
+        help="A text with braces around what is scored, 'The {man} {is} here.', or a file, a sentence a line."
+    ),
 ]
 
 
@@ -27,9 +33,35 @@ def score(
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
     allow_pickle: o.AllowPickle = False,
+    scores: files.Scores = "all",
+    lengths: files.Lengths = None,
+    out: files.Out = None,
+    ray: files.Ray = None,
+    workers: files.Workers = None,
     json: o.Json = False,
 ) -> None:
-    """Score the words in braces under the joint of their blanks."""
+    """Score the words in braces under the joint of their blanks, or every line of a file."""
+    if "{" not in text and _is_file(text):
+        files.score_file(
+            Path(text),
+            model=model,
+            scores=scores,
+            lengths=lengths,
+            candidates=candidates,
+            support=support,
+            out=out,
+            ray=ray,
+            workers=workers,
+            truncate=truncate,
+            device=device,
+            memory=memory,
+            allow_pickle=allow_pickle,
+            json=json,
+        )
+        return
+    for name, value in {"--lengths": lengths, "--out": out, "--ray": ray, "--workers": workers}.items():
+        if value is not None:
+            raise Misuse(f"{name} is for a file of sentences, and '{text}' is no file: check its name")
     result, mlm = o.ask(
         "score",
         text,
@@ -55,15 +87,33 @@ def score(
     show(answer)
 
 
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # a text that can't be the name of a file
+        return False
+
+
 def show(answer: dict[str, Any]) -> None:
     """Print the joint log-probability and each token's share in it."""
     say(f"log-probability {answer['log_prob']:.4f} ({percent(answer['log_prob'])}) under {answer['method']}")
+    if "blanks" not in answer:
+        show_blocks(answer)
+        return
     rows = [
         [b["token"], f"{b['log_prob_alone']:.4f}", f"{b['log_prob_given_others']:.4f}"]
         for b in answer["blanks"]
     ]
     columns = ["token", "log-prob., the other unknown", "log-prob., the other given"]
     print_table(answer["text"], columns, rows, numbers={1, 2})
+    say(basis(answer))
+
+
+def show_blocks(answer: dict[str, Any]) -> None:
+    """Print what each block of a chain adds."""
+    rows = [["  ".join(b["tokens"]), f"{b['log_prob']:.4f}"] for b in answer.get("blocks", [])]
+    if rows:
+        print_table(answer["text"], ["block", "log-prob., given the blocks above"], rows, numbers={1})
     say(basis(answer))
 
 

@@ -1,0 +1,191 @@
+"""`unmask benchmark`: what scores and joints are worth on grammar, on blanks and on mutants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unmask.cli import options as o
+from unmask.cli.terminal import Bar, print_json, print_table, say
+from unmask.errors import Misuse
+
+benchmarks = typer.Typer(
+    name="benchmark",
+    help="Benchmarks of meaning: minimal pairs of grammar, several blanks, mutants.",
+    rich_markup_mode=None,
+)
+Examples = Annotated[int | None, typer.Option("--examples", min=1, help="So many pairs of each file [all].")]
+Scores = Annotated[str, typer.Option("--scores", help="pll, pll-word, chain, ag-chain, or all.")]
+PairCandidates = Annotated[
+    int, typer.Option("--candidates", "-k", min=1, help="Tokens a blank on which a pair is joined.")
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Keep the records here; a killed run goes on where it was.")
+]
+
+
+@benchmarks.command()
+def blimp(
+    directory: Annotated[Path, typer.Argument(help="A directory of BLiMP's .jsonl or .jsonl.gz files.")],
+    examples: Examples = None,
+    scores: Scores = "all",
+    candidates: PairCandidates = 16,
+    model: o.Model = "english",
+    seed: o.Seed = 0,
+    out: Out = None,
+    device: o.Device = "auto",
+    memory: o.Memory = "4GB",
+    allow_pickle: o.AllowPickle = False,
+    json: o.Json = False,
+) -> None:
+    """Accuracy on minimal pairs of grammar, by phenomenon, for every score."""
+    if not directory.is_dir():
+        raise Misuse(f"expected a directory with BLiMP's .jsonl files, and {directory} is none")
+    from unmask.sequence.benchmarks.blimp import run_blimp
+    from unmask.sequence.files import ScoreSettings
+    from unmask.sequence.scores import SCORES
+
+    settings = ScoreSettings(
+        model=model,
+        scores=SCORES if scores == "all" else tuple(scores.split(",")),
+        candidates=candidates,
+        device=device,
+        memory=memory,
+        allow_pickle=allow_pickle,
+    )
+    answer = run_blimp(directory, settings, examples=examples, seed=seed, out=out, progress=Bar())
+    if json:
+        print_json(answer)
+        return
+    rows = []
+    for term, row in answer["accuracy"].items():
+        rows.append([term, str(row["pairs"]), *(_interval(row[name], 100) for name in settings.scores)])
+    title = f"BLiMP accuracy in % with 95 % intervals, {answer['pairs']} pairs, model {model}"
+    print_table(
+        title, ["phenomenon", "pairs", *settings.scores], rows, set(range(1, 2 + len(settings.scores)))
+    )
+
+
+@benchmarks.command()
+def blanks(
+    data: Annotated[
+        list[str],
+        typer.Option(
+            "--data", help="snli=DIR, xsum=FILE, text=FILE or hub:NAME, as in evaluate. Repeatable."
+        ),
+    ],
+    counts: Annotated[str, typer.Option("--blanks", help="Lengths of the runs of blanks.")] = "2,3,4",
+    sentences: Annotated[int, typer.Option("--sentences", help="Sentences a row of the table.")] = 300,
+    methods: Annotated[
+        str, typer.Option("--methods", help="independent, greedy, beam, grid-ag, chain-ag, or all.")
+    ] = "all",
+    passes: Annotated[int, typer.Option("--passes", help="Forward passes of a grid at the most.")] = 1024,
+    candidates: PairCandidates = 32,
+    model: o.Model = "english",
+    seed: o.Seed = 0,
+    out: Out = None,
+    device: o.Device = "auto",
+    memory: o.Memory = "4GB",
+    allow_pickle: o.AllowPickle = False,
+    json: o.Json = False,
+) -> None:
+    """Recall and log-probability of the true filling of neighbouring blanks, for five methods."""
+    from unmask.sequence.benchmarks.blanks import METHODS, RECALLS, BlanksSettings, run_blanks
+
+    try:
+        lengths = tuple(int(n) for n in counts.split(","))
+    except ValueError:
+        raise Misuse(f"expected numbers of blanks as 2,3,4, got '{counts}'") from None
+    settings = BlanksSettings(
+        blanks=lengths,
+        sentences=sentences,
+        methods=METHODS if methods == "all" else tuple(methods.split(",")),
+        passes=passes,
+        candidates=candidates,
+        seed=seed,
+    )
+    settings.check()
+    bar = Bar()
+    mlm = o.open_model(model, device, memory, allow_pickle, bar)
+    answer = run_blanks(mlm, data, settings, out=out, progress=bar)
+    if json:
+        print_json(answer)
+        return
+    rows = [
+        [
+            row["data"],
+            str(row["blanks"]),
+            row["method"],
+            str(row["sentences"]),
+            *(_interval(row[f"recall@{k}"], 100) for k in RECALLS),
+            "-" if row["log_prob"] is None else _interval(row["log_prob"], 1, 2),
+        ]
+        for row in answer["rows"]
+    ]
+    columns = ["data", "blanks", "method", "texts", *(f"recall@{k}, %" for k in RECALLS), "log-prob."]
+    print_table(f"several blanks, 95 % intervals, model {model}", columns, rows, {1, 3, 4, 5, 6, 7})
+
+
+@benchmarks.command()
+def mutants(
+    file: Annotated[Path, typer.Argument(help="Columns mutant (A23G:K45R) and fitness, .csv or .tsv.")],
+    wild_type: Annotated[
+        str, typer.Option("--wild-type", help="The sequence, or a FASTA file that holds it.")
+    ],
+    first: Annotated[int, typer.Option("--first", help="The number of its first letter.")] = 1,
+    model: o.Model = "english",
+    method: o.Method = "ag",
+    device: o.Device = "auto",
+    memory: o.Memory = "4GB",
+    allow_pickle: o.AllowPickle = False,
+    json: o.Json = False,
+) -> None:
+    """Rank correlation with measured fitness: additive masked marginals against the joint."""
+    from unmask.sequence.benchmarks.mutants import read_mutants, run_mutants
+
+    wild = _sequence(wild_type)
+    found = read_mutants(file, wild, first)
+    bar = Bar()
+    mlm = o.open_model(model, device, memory, allow_pickle, bar)
+    answer = run_mutants(mlm, found, wild, method=method, progress=bar)
+    if json:
+        print_json(answer)
+        return
+    rows = [
+        [
+            "all" if row["mutations"] is None else str(row["mutations"]),
+            str(row["mutants"]),
+            *("-" if row[kind] is None else f"{row[kind]:.3f}" for kind in ("additive", "joint")),
+        ]
+        for row in answer["spearman"]
+    ]
+    print_table(
+        f"Spearman's correlation with fitness, model {model}",
+        ["mutations", "mutants", "additive", f"joint ({method})"],
+        rows,
+        {0, 1, 2, 3},
+    )
+    say(f"{answer['mutants']} mutants of two mutations or more")
+
+
+def _sequence(given: str) -> str:
+    path = Path(given)
+    if len(given) < 256 and path.is_file():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        given = "".join(line.strip() for line in lines if not line.startswith(">"))
+    if not given.isalpha():
+        raise Misuse("expected the wild type as letters, or a FASTA file that holds one sequence")
+    return given.upper()
+
+
+def _interval(row: dict[str, Any], scale: float, digits: int = 1) -> str:
+    from unmask.sequence.benchmarks.intervals import Estimate, shown
+
+    return shown(Estimate(**row), scale, digits)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.add_typer(benchmarks)

@@ -1,0 +1,118 @@
+"""`unmask score FILE`: the log-probability of every line of a file."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unmask.cli import options as o
+from unmask.cli.terminal import Bar, print_json, say, tell
+from unmask.errors import Misuse
+from unmask.progress import Progress
+
+Scores = Annotated[
+    str, typer.Option("--scores", help="Of a file: pll, pll-word, chain, ag-chain (commas between), or all.")
+]
+Lengths = Annotated[
+    str | None,
+    typer.Option(
+        "--lengths",
+        help="Of a file: lengths of texts, empirical, uniform:M, geometric:M, a file of sentences or .json.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="Of a file: keep the records here; a killed run goes on where it was."),
+]
+Ray = Annotated[
+    str | None, typer.Option("--ray", help="Of a file: spread the work, over 'local' or a cluster's address.")
+]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Of a file: workers on the Ray cluster.")
+]
+
+
+def score_file(
+    path: Path,
+    *,
+    model: str,
+    scores: str,
+    lengths: str | None,
+    candidates: str,
+    support: str,
+    out: Path | None,
+    ray: str | None,
+    workers: int | None,
+    truncate: bool,
+    device: str,
+    memory: str,
+    allow_pickle: bool,
+    json: bool,
+) -> None:
+    """Score every line and print a row or a JSON object for each."""
+    from unmask.sequence.files import ScoreSettings, count_lengths, score_lines
+    from unmask.sequence.files import score_file as run
+    from unmask.sequence.lengths import parse_lengths
+    from unmask.sequence.scores import DEFAULT_PAIR_CANDIDATES, SCORES
+    from unmask.sequence.sentences import Reader
+
+    count = o.parse_candidates(candidates)
+    if count == "all":
+        raise Misuse("a file's pairs are joined on a number of candidates a blank: give one, or auto")
+    settings = ScoreSettings(
+        model=model,
+        scores=SCORES if scores == "all" else tuple(scores.split(",")),
+        support="all" if support == "auto" else support,
+        candidates=DEFAULT_PAIR_CANDIDATES if count == "auto" else count,
+        truncate=truncate,
+        device=device,
+        memory=memory,
+        allow_pickle=allow_pickle,
+    )
+    settings.check()
+    bar = Progress() if sys.stdout.isatty() else Bar()  # a bar and rows on one terminal would mix
+    scorer, known = None, None
+    if ray is None or lengths is not None:
+        mlm = o.open_model(model, device, memory, allow_pickle, bar)
+        scorer = partial(score_lines, mlm, settings)
+        if lengths is not None:
+            read = Reader(mlm)
+            known = parse_lengths(lengths, lambda file: count_lengths(file, read), path)
+    records = run(
+        path, settings, out=out, lengths=known, scorer=scorer, ray=ray, workers=workers, progress=bar
+    )
+    if json:
+        for record in records:
+            print_json(record)
+        return
+    show(records, settings.scores, known is not None)
+
+
+def show(records: Any, scores: tuple[str, ...], of_any_length: bool) -> None:
+    """Print a row for each line as it comes, tabs between the columns, and the sums at the end."""
+    say("\t".join(["line", "tokens", *scores, "text"]))
+    tokens, lines, missing = 0, 0, 0
+    sums = dict.fromkeys(scores, 0.0)
+    for record in records:
+        found = record["scores"]
+        cells = ["null"] * len(scores)
+        if found:
+            key = "log_prob_of_text" if of_any_length else "log_prob"
+            totals = [found[name].get(key, found[name]["log_prob"]) for name in scores]
+            cells = ["-inf" if total is None else f"{total:.4f}" for total in totals]
+            tokens, lines = tokens + record["length"], lines + 1
+            for name in scores:
+                sums[name] += found[name]["log_prob"]
+        else:
+            missing += 1
+            if "note" in record:
+                tell([f"line {record['key']}: not scored: {record['note']}"])
+        say("\t".join([str(record["key"]), str(record["length"]), *cells, record["text"]]))
+    if tokens:
+        means = ", ".join(f"{name} {sums[name] / tokens:.4f}" for name in scores)
+        empty = f", {missing} without a score" if missing else ""
+        tell([f"{lines} sentences of {tokens:,} tokens{empty}; nats a token: {means}"])

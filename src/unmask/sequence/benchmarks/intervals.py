@@ -1,0 +1,68 @@
+"""Shares and means with their 95 % intervals, and rank correlation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Z = 1.959964
+
+
+class Estimate(NamedTuple):
+    """A number with the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def share(hits: float, total: int) -> Estimate:
+    """Return a share with Wilson's interval."""
+    if total == 0:
+        return Estimate(math.nan, math.nan, math.nan)
+    p = hits / total
+    centre = (p + Z * Z / (2 * total)) / (1 + Z * Z / total)
+    half = Z / (1 + Z * Z / total) * math.sqrt(p * (1 - p) / total + Z * Z / (4 * total * total))
+    return Estimate(p, centre - half, centre + half)
+
+
+def mean(values: Sequence[float]) -> Estimate:
+    """Return a mean with the interval of the normal approximation."""
+    if not values:
+        return Estimate(math.nan, math.nan, math.nan)
+    centre = math.fsum(values) / len(values)
+    if len(values) == 1:
+        return Estimate(centre, -math.inf, math.inf)
+    spread = math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))
+    half = Z * spread / math.sqrt(len(values))
+    return Estimate(centre, centre - half, centre + half)
+
+
+def ranks(values: Sequence[float]) -> np.ndarray[Any, Any]:
+    """Return ranks from 1 on, ties sharing their mean."""
+    array = np.asarray(values, dtype=float)
+    order = np.argsort(array, kind="stable")
+    found = np.empty(len(array))
+    found[order] = np.arange(1, len(array) + 1)
+    for value in np.unique(array):
+        found[array == value] = found[array == value].mean()
+    return found
+
+
+def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
+    """Return Spearman's rank correlation; None if one of the two does not vary."""
+    a, b = ranks(one), ranks(other)
+    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return None
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def shown(estimate: Estimate, scale: float = 1.0, digits: int = 1) -> str:
+    """Write a number with its interval for people."""
+    if math.isnan(estimate.value):
+        return "-"
+    value, low, high = (f"{scale * v:.{digits}f}" for v in estimate)
+    return f"{value} [{low}, {high}]"

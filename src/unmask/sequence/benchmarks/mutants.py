@@ -1,0 +1,166 @@
+"""Mutants: does the joint of the mutated positions predict fitness better than a sum over them?
+
+A file of mutants of one sequence with measured fitness, a row each with the columns `mutant` (`A23G:K45R`:
+wild-type letter, position, new letter, a colon between mutations) and `fitness`; comma- or tab-separated. Two
+scores of a mutant:
+
+- *additive*, the masked marginals (Meier et al. 2021): sum over its mutations of log p(new) - log p(wild),
+  the model seeing the wild type with all mutated positions masked;
+- *joint*: log q(new letters) - log q(wild letters), q being the joint of the mutated positions: `ag` of the
+  pair for two, the grid over all letters where its passes are affordable, the chain of pairs beyond that.
+
+Told is Spearman's correlation of each with fitness, over all mutants and by the number of mutations. Single
+mutants, for which the two are the same, are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unmask.cloze import Cloze
+from unmask.conditionals import exact_conditionals
+from unmask.constructions import construct
+from unmask.errors import Misuse
+from unmask.joint import Joint
+from unmask.mlm import MaskedLM
+from unmask.progress import Progress, silent
+from unmask.sequence.asking import AFFORDABLE_PASSES, grid_conditionals, passes_of_grid
+from unmask.sequence.benchmarks.intervals import spearman
+from unmask.sequence.chain import Chain
+from unmask.sequence.grid import GridJoint
+from unmask.sequence.independent import Independent
+from unmask.sequence.sentences import Reader
+from unmask.sequence.tailed import pair_joint
+from unmask.vocabulary import Support
+
+LETTERS = "ACDEFGHIKLMNPQRSTVWY"
+MUTATION = re.compile(r"^([A-Z])(\d+)([A-Z])$")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """Mutations as (index into the sequence, new letter), and what was measured."""
+
+    name: str
+    places: tuple[int, ...]
+    letters: str
+    fitness: float
+
+
+def read_mutants(path: Path, wild: str, first: int = 1) -> list[Mutant]:
+    """Read the mutants of a sequence whose letters are numbered from `first` on."""
+    if not path.is_file():
+        raise Misuse(f"the file of mutants is not there: {path}")
+    text = path.read_text(encoding="utf-8")
+    header = text.partition("\n")[0]
+    rows = csv.DictReader(text.splitlines(), delimiter="\t" if "\t" in header else ",")
+    if not {"mutant", "fitness"} <= set(rows.fieldnames or ()):
+        raise Misuse(
+            f"{path}: expected the columns mutant and fitness, got {header.strip() or 'an empty file'}"
+        )
+    found = [_mutant(path, number, row, wild, first) for number, row in enumerate(rows, 2)]
+    kept = [m for m in found if len(m.places) > 1]
+    if len(kept) < 2:
+        raise Misuse(f"{path} has {len(kept)} mutants of two mutations or more: expected some to compare")
+    return kept
+
+
+def _mutant(path: Path, number: int, row: dict[str, str], wild: str, first: int) -> Mutant:
+    places, letters = [], ""
+    for part in row["mutant"].strip().split(":"):
+        match = MUTATION.match(part)
+        if match is None:
+            raise Misuse(f"{path}, line {number}: expected mutations as A23G:K45R, got '{row['mutant']}'")
+        place = int(match.group(2)) - first
+        if not 0 <= place < len(wild) or wild[place] != match.group(1):
+            here = wild[place] if 0 <= place < len(wild) else "nothing"
+            raise Misuse(
+                f"{path}, line {number}: {part} says {match.group(1)} at {match.group(2)}, where the wild "
+                f"type has {here}: check --wild-type and --first"
+            )
+        places.append(place)
+        letters += match.group(3)
+    if len(set(places)) != len(places):
+        raise Misuse(f"{path}, line {number}: two mutations at one place, '{row['mutant']}'")
+    order = sorted(range(len(places)), key=places.__getitem__)
+    try:
+        fitness = float(row["fitness"])
+    except (TypeError, ValueError):
+        raise Misuse(f"{path}, line {number}: expected a number as fitness, got '{row['fitness']}'") from None
+    return Mutant(row["mutant"], tuple(places[i] for i in order), "".join(letters[i] for i in order), fitness)
+
+
+@torch.inference_mode()
+def run_mutants(
+    mlm: MaskedLM, mutants: Sequence[Mutant], wild: str, *, method: str = "ag", progress: Progress = silent
+) -> dict[str, Any]:
+    """Score all mutants both ways and return the correlations with fitness."""
+    sentence = Reader(mlm)(wild)
+    if len(sentence) != len(wild):
+        raise Misuse(
+            f"the model reads {len(wild)} letters as {len(sentence)} tokens: expected one that reads a "
+            f"letter as a token, such as ESM"
+        )
+    letters = sorted(set(LETTERS) | set(wild) | {letter for m in mutants for letter in m.letters})
+    ids = {letter: mlm.vocabulary.find(letter) for letter in letters}
+    support = Support(torch.tensor(sorted(set(ids.values()))), mlm.vocabulary, "letters")
+    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for n, mutant in enumerate(mutants):
+        groups[mutant.places].append(n)
+    rows: list[dict[str, Any]] = [{}] * len(mutants)
+    for places, members in progress.over(groups.items(), total=len(groups), stage="sets of positions"):
+        positions = tuple(sentence.positions[p] for p in places)
+        masked = tuple(mlm.vocabulary.mask_id if i in positions else t for i, t in enumerate(sentence.ids))
+        cloze = Cloze(masked, positions, ("",) * (len(places) + 1), mlm.vocabulary)
+        joint, alone = (
+            _joint(mlm, cloze, support, method),
+            Independent.of(mlm, cloze, (support,) * len(places)),
+        )
+        new = torch.tensor([[ids[letter] for letter in mutants[n].letters] for n in members])
+        old = torch.tensor([[ids[wild[p]] for p in places]])
+        for kind, q in (("additive", alone), ("joint", joint)):
+            gain = q.log_prob(*new.unbind(1)).double() - q.log_prob(*old.unbind(1)).double()
+            for n, value in zip(members, gain.tolist(), strict=True):
+                rows[n] = {**rows[n], "mutant": mutants[n].name, "fitness": mutants[n].fitness, kind: value}
+    return {
+        "benchmark": "mutants",
+        "model": mlm.name,
+        "method": method,
+        "mutants": len(rows),
+        "spearman": _correlations(mutants, rows),
+        "scores": rows,
+    }
+
+
+def _joint(mlm: MaskedLM, cloze: Cloze, support: Support, method: str) -> Joint:
+    blanks = len(cloze.blanks)
+    supports = (support,) * blanks
+    if blanks == 2:
+        return construct(method, exact_conditionals(mlm, cloze, (support, support)))
+    if method == "ag" and passes_of_grid(blanks, len(support)) <= AFFORDABLE_PASSES:
+        return GridJoint(grid_conditionals(mlm, cloze, supports, len(support)))
+    return Chain(mlm, cloze, supports, pair=lambda c, s: pair_joint(mlm, c, s, method=method))
+
+
+def _correlations(mutants: Sequence[Mutant], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    sizes = sorted({len(m.places) for m in mutants})
+    found = []
+    for size in [*sizes, None] if len(sizes) > 1 else sizes:
+        here = [n for n, m in enumerate(mutants) if size is None or len(m.places) == size]
+        fitness = [rows[n]["fitness"] for n in here]
+        found.append(
+            {
+                "mutations": size,
+                "mutants": len(here),
+                **{kind: spearman([rows[n][kind] for n in here], fitness) for kind in ("additive", "joint")},
+            }
+        )
+    return found

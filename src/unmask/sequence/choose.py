@@ -1,0 +1,225 @@
+"""Which joint a text with many blanks gets, and why.
+
+By method:
+
+- `ag`: the grid, if one of at least SMALLEST_GRID candidates a blank is affordable, and the chain beyond
+that;
+- `grid`, `chain`: as they say;
+- `product`: independent answers; `l2r`, `r2l`: the chain of single blanks in that order;
+- any other construction of a pair: the chain, its blocks of two made by that construction.
+
+What was chosen and why is among the notes that the user is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.cloze import Cloze
+from unmask.constructions import CONSTRUCTIONS
+from unmask.errors import Misuse
+from unmask.joint import Joint, Token
+from unmask.mlm import MaskedLM
+from unmask.progress import Progress, silent
+from unmask.sequence.asking import (
+    AFFORDABLE_PASSES,
+    MOST_PASSES,
+    affordable_candidates,
+    check_grid,
+    grid_conditionals,
+    passes_of_grid,
+)
+from unmask.sequence.chain import Chain, Order
+from unmask.sequence.grid import GridJoint
+from unmask.sequence.independent import Independent
+from unmask.sequence.tailed import PAIR_CANDIDATES, pair_joint
+from unmask.vocabulary import Support
+
+SMALLEST_GRID = 8
+GRID_OPTIONS = ("tolerance", "sweeps")
+CHAIN_OPTIONS = ("order", "block", "beam")
+MOST_CANDIDATES = 512
+
+
+def joint_of_blanks(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    *,
+    method: str = "ag",
+    candidates: int | str = "auto",
+    support: int | str = "auto",
+    include: Sequence[Token] = (),
+    scoring: bool = False,
+    progress: Progress = silent,
+    **options: Any,
+) -> Joint:
+    """Return the joint of any number of blanks.
+
+    Args:
+        mlm: the model.
+        cloze: the text.
+        method: `ag`, `grid`, `chain` or a construction of pairs.
+        candidates: tokens a blank in the grid, or in the blocks of two of the chain; `auto` takes what is
+            affordable.
+        support: the tokens that a blank may hold: `auto` or `words`, `all`, or a number of the likeliest.
+        include: tokens that are among the candidates of every blank of a grid; the chain is over every token.
+        scoring: a given filling is to be scored: `ag` takes the chain, which is over every token.
+        progress: told of long work.
+        options: `order`, `block` (1 or 2), `beam` of the chain; `tolerance`, `sweeps` of the grid; others go
+            to the construction of pairs.
+    """
+    if candidates == "all":
+        raise Misuse(
+            f"all candidates at {len(cloze.blanks)} blanks are more combinations than can be asked about: "
+            f"give a number, or auto"
+        )
+    if isinstance(candidates, str) and candidates != "auto":
+        raise Misuse(f"expected a number of candidates, all or auto, got '{candidates}'")
+    if not isinstance(candidates, str) and not 1 <= candidates <= MOST_CANDIDATES:
+        raise Misuse(f"expected from 1 to {MOST_CANDIDATES} candidates a blank, got {candidates}")
+    supports, outside = supports_of(mlm, cloze, support)
+    if method == "product":
+        joint: Joint = Independent.of(mlm, cloze, supports)
+        why = f"{len(cloze.blanks)} blanks: each by itself"
+    elif method == "grid" or (method == "ag" and not scoring and _affordable(len(cloze.blanks), candidates)):
+        joint, why = _grid(mlm, cloze, supports, candidates, include, progress, options)
+    else:
+        joint, why = _chain(mlm, cloze, supports, method, candidates, scoring, progress, options)
+    joint.evidence.setdefault("mass_outside_support", tuple(outside))
+    joint.evidence.setdefault("conditionals", joint.method)
+    joint.evidence |= {"why": why}
+    joint.cloze = replace(cloze, notes=(*cloze.notes, why))
+    return joint
+
+
+def _affordable(blanks: int, candidates: int | str) -> bool:
+    if isinstance(candidates, int):
+        return passes_of_grid(blanks, candidates) <= AFFORDABLE_PASSES
+    return affordable_candidates(blanks) >= SMALLEST_GRID
+
+
+def _grid(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    supports: tuple[Support, ...],
+    candidates: int | str,
+    include: Sequence[Token],
+    progress: Progress,
+    options: dict[str, Any],
+) -> tuple[Joint, str]:
+    blanks = len(cloze.blanks)
+    _check_options("the grid", options, GRID_OPTIONS)
+    wanted = candidates if isinstance(candidates, int) else max(2, affordable_candidates(blanks))
+    count = min(wanted, max(len(s) for s in supports))
+    check_grid(blanks, count)
+    kept = tuple(
+        (*(int(s.ids[s.index(token)]) for token in include), *((cloze.truth[i],) if cloze.truth else ()))
+        for i, s in enumerate(supports)
+    )
+    table = grid_conditionals(mlm, cloze, supports, count, include=kept, progress=progress)
+    lost = max(table.evidence["mass_outside_support"])
+    why = (
+        f"{blanks} blanks: the grid of {count} candidates a blank, whose {passes_of_grid(blanks, count):,} "
+        f"forward passes are affordable (up to {AFFORDABLE_PASSES:,} by itself, {MOST_PASSES:,} when asked "
+        f"for); up to {100 * lost:.2g} % of a blank's mass, with all blank, is on no candidate"
+    )
+    return GridJoint(table, **options), why
+
+
+def _chain(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    supports: tuple[Support, ...],
+    method: str,
+    candidates: int | str,
+    scoring: bool,
+    progress: Progress,
+    options: dict[str, Any],
+) -> tuple[Joint, str]:
+    blanks = len(cloze.blanks)
+    single = method in ("l2r", "r2l")
+    default = list(reversed(range(blanks))) if method == "r2l" else "left-to-right"
+    order = _order(options.get("order", default))
+    block = options.get("block", 1 if single else 2)
+    if block not in (1, 2) or isinstance(block, bool):
+        raise Misuse(f"the blocks of a chain hold 1 or 2 blanks, got {block}")
+    pairwise = method if method in CONSTRUCTIONS and not single else "ag"
+    rest = {name: value for name, value in options.items() if name not in CHAIN_OPTIONS}
+    if single or block == 1:
+        _check_options(f"the chain of single blanks ({method})", rest, ())
+    count = candidates if isinstance(candidates, int) else PAIR_CANDIDATES
+    make: Callable[..., Joint] = partial(pair_joint, method=pairwise, candidates=count, **rest)
+    chain = Chain(
+        mlm,
+        cloze,
+        supports,
+        order=order,
+        pair=None if block == 1 else lambda c, s: make(mlm, c, s),
+        beam=options.get("beam"),
+        progress=progress,
+        evidence={"candidates": count if block == 2 else None},
+    )
+    if isinstance(order, str):
+        shown = {"left-to-right": "left to right", "confidence": "the surest first"}[order]
+    else:
+        shown = "in the order " + ", ".join(str(b) for b in order)
+    what = "single blanks" if block == 1 else f"pairs (joined by {pairwise}, {count} candidates a blank)"
+    why = f"{blanks} blanks: the chain of {what}, {shown}"
+    if method == "ag" and scoring:
+        why += "; a grid gives no probability to a token that is not among its candidates"
+    elif method == "ag":
+        smallest = candidates if isinstance(candidates, int) else SMALLEST_GRID
+        why += (
+            f"; a grid of {smallest} candidates a blank would need "
+            f"{passes_of_grid(blanks, smallest):,} forward passes"
+        )
+    return chain, why
+
+
+def _order(given: Any) -> Order:
+    """Read an order as the command line writes it, 2,0,1."""
+    if isinstance(given, str) and given not in ("left-to-right", "confidence"):
+        try:
+            return [int(part) for part in given.split(",")]
+        except ValueError:
+            raise Misuse(
+                f"unknown order '{given}' of a chain: expected left-to-right, confidence, or numbers of "
+                f"blanks as 2,0,1"
+            ) from None
+    return [given] if isinstance(given, int) else given
+
+
+def _check_options(what: str, options: dict[str, Any], known: tuple[str, ...]) -> None:
+    for name in options:
+        if name not in known:
+            raise Misuse(f"{what} has no option '{name}': expected {' or '.join(known) or 'none'}")
+
+
+@torch.inference_mode()
+def supports_of(mlm: MaskedLM, cloze: Cloze, support: int | str) -> tuple[tuple[Support, ...], list[float]]:
+    """Return the tokens that each blank may hold, and the mass outside them with all blank."""
+    blanks = len(cloze.blanks)
+    if support == "all":
+        return (Support.everything(mlm.vocabulary),) * blanks, [0.0] * blanks
+    tokens = Support.words(mlm.vocabulary)
+    if support in ("auto", "words"):
+        return (tokens,) * blanks, [0.0] * blanks
+    if not isinstance(support, int) or support < 1:
+        raise Misuse(
+            f"unknown support '{support}': expected auto, words (no special or unused tokens), all, or a "
+            f"number of likeliest tokens, 1 or more"
+        )
+    states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
+    kept, outside = [], []
+    for i, state in enumerate(states):
+        log_m: Tensor = mlm.decoder(tokens.ids)(state).double().log_softmax(-1).cpu()
+        truth = (cloze.truth[i],) if cloze.truth else ()
+        kept.append(tokens.likeliest(log_m, support, truth))
+        outside.append(max(0.0, 1 - float(log_m[tokens.indices(kept[-1].ids)].exp().sum())))
+    return tuple(kept), outside

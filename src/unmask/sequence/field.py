@@ -1,0 +1,157 @@
+"""What a sampler asks: the distribution of one blank, or of two, given tokens in all the others.
+
+`Field` is the question, `ModelField` a model's answer, `TableField` that of an exact joint (whose
+conditionals are compatible; the tests hold the samplers against it). States are token ids [chains, blanks].
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from unmask.cloze import Cloze
+from unmask.mlm import MaskedLM
+from unmask.sequence.table import TableJoint
+from unmask.sequence.tailed import PAIR_CANDIDATES, pair_joint
+from unmask.vocabulary import Support
+
+
+class Field(ABC):
+    """Conditionals of n blanks, given tokens in all but one or two of them."""
+
+    def __init__(self, supports: tuple[Support, ...]) -> None:
+        self.supports = supports
+        self.passes = 0
+
+    @property
+    def blanks(self) -> int:
+        """How many blanks there are."""
+        return len(self.supports)
+
+    @abstractmethod
+    def logits(self, states: Tensor, blank: int) -> Tensor:
+        """Return the logits of one blank given the others, [chains, support]."""
+
+    @abstractmethod
+    def start(self, chains: int, generator: torch.Generator) -> Tensor:
+        """Return where chains may start: tokens drawn for each blank by itself, [chains, blanks]."""
+
+    @abstractmethod
+    def draw_pair(self, states: Tensor, pair: tuple[int, int], generator: torch.Generator) -> Tensor:
+        """Draw two blanks from their joint given the others, [chains, 2]."""
+
+    def log_probs(self, states: Tensor, blank: int) -> Tensor:
+        """Return the log-probabilities of one blank given the others, [chains, support]."""
+        return self.logits(states, blank).double().log_softmax(-1)
+
+    def draw(self, log_probs: Tensor, blank: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Draw a token for each row; returns ids and their log-probabilities, [chains]."""
+        index = torch.multinomial(log_probs.exp(), 1, generator=generator)
+        return self.supports[blank].ids[index[:, 0]], log_probs.gather(1, index)[:, 0]
+
+
+class ModelField(Field):
+    """A model's own conditionals in a text; incompatible, as a rule.
+
+    Args:
+        mlm: the model.
+        cloze: the text.
+        supports: the tokens that each blank may hold.
+        method: the construction that joins two blanks.
+        candidates: tokens a blank on which they are joined.
+    """
+
+    def __init__(
+        self,
+        mlm: MaskedLM,
+        cloze: Cloze,
+        supports: tuple[Support, ...],
+        *,
+        method: str = "ag",
+        candidates: int = PAIR_CANDIDATES,
+    ) -> None:
+        super().__init__(supports)
+        self.mlm, self.cloze = mlm, cloze
+        self._method, self._candidates = method, candidates
+        self._decoders = {s: mlm.decoder(s.ids) for s in set(supports)}
+
+    @torch.inference_mode()
+    def logits(self, states: Tensor, blank: int) -> Tensor:
+        """Ask the model, the blank masked: one pass a text, however many chains are at it."""
+        ids = self._filled(states)
+        ids[:, self.cloze.blanks[blank]] = self.mlm.vocabulary.mask_id
+        distinct, which = torch.unique(ids, dim=0, return_inverse=True)
+        self.passes += len(distinct)
+        found = self.mlm.states(distinct, self.cloze.blanks[blank])
+        return self._decoders[self.supports[blank]](found).cpu()[which]
+
+    @torch.inference_mode()
+    def start(self, chains: int, generator: torch.Generator) -> Tensor:
+        """Draw each blank by itself, all of them masked: one pass."""
+        seen = self.mlm.states_at(torch.tensor([self.cloze.ids]), self.cloze.blanks)[0]
+        self.passes += 1
+        columns = []
+        for support, state in zip(self.supports, seen, strict=True):
+            p = self._decoders[support](state).double().softmax(-1).cpu()
+            columns.append(support.ids[torch.multinomial(p, chains, replacement=True, generator=generator)])
+        return torch.stack(columns, dim=1)
+
+    def draw_pair(self, states: Tensor, pair: tuple[int, int], generator: torch.Generator) -> Tensor:
+        """Make the joint of the pair in each chain's text, and draw from it."""
+        positions = (self.cloze.blanks[pair[0]], self.cloze.blanks[pair[1]])
+        supports = (self.supports[pair[0]], self.supports[pair[1]])
+        ids = self._filled(states)
+        ids[:, list(positions)] = self.mlm.vocabulary.mask_id
+        distinct, which = torch.unique(ids, dim=0, return_inverse=True)
+        drawn = torch.empty(len(states), 2, dtype=torch.long)
+        for n, row in enumerate(distinct.tolist()):
+            here = which == n
+            cloze = replace(self.cloze, ids=tuple(row), blanks=positions, pieces=("", "", ""), truth=None)
+            joint = pair_joint(self.mlm, cloze, supports, method=self._method, candidates=self._candidates)
+            self.passes += joint.evidence.get("passes", 0)
+            drawn[here] = joint.sample(int(here.sum()), generator)
+        return drawn
+
+    def _filled(self, states: Tensor) -> Tensor:
+        ids = torch.tensor(self.cloze.ids).repeat(len(states), 1)
+        ids[:, list(self.cloze.blanks)] = states
+        return ids
+
+
+class TableField(Field):
+    """The conditionals of an exact joint, which are compatible."""
+
+    def __init__(self, joint: TableJoint) -> None:
+        super().__init__(joint.supports)
+        self.log_q = joint.log_q
+
+    def logits(self, states: Tensor, blank: int) -> Tensor:
+        """Return the line of the table through each state."""
+        where = self._where(states)
+        table = self.log_q.movedim(blank, -1)
+        return table[tuple(where[:, i] for i in range(self.blanks) if i != blank)]
+
+    def start(self, chains: int, generator: torch.Generator) -> Tensor:
+        """Draw each blank from its marginal."""
+        columns = []
+        for blank, support in enumerate(self.supports):
+            p = self.log_q.exp().sum([i for i in range(self.blanks) if i != blank])
+            columns.append(support.ids[torch.multinomial(p, chains, replacement=True, generator=generator)])
+        return torch.stack(columns, dim=1)
+
+    def draw_pair(self, states: Tensor, pair: tuple[int, int], generator: torch.Generator) -> Tensor:
+        """Draw from the plane of the table through each state."""
+        where = self._where(states)
+        table = self.log_q.movedim(pair, (-2, -1))
+        rest = tuple(where[:, i] for i in range(self.blanks) if i not in pair)
+        planes = (table[rest] if rest else table.expand(len(states), *table.shape)).flatten(1)
+        flat = torch.multinomial(planes.softmax(-1), 1, generator=generator)[:, 0]
+        columns = table.shape[-1]
+        a, b = self.supports[pair[0]].ids[flat // columns], self.supports[pair[1]].ids[flat % columns]
+        return torch.stack([a, b], dim=1)
+
+    def _where(self, states: Tensor) -> Tensor:
+        return torch.stack([s.indices(states[:, i]) for i, s in enumerate(self.supports)], dim=1)

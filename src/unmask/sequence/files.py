@@ -1,0 +1,251 @@
+"""Files of sentences, scored line by line: streamed, resumed, and spread over a cluster.
+
+Lines are read and scored some at a time, so that a file of any size takes no more memory than these; each
+line becomes one record, in the order of the file. An empty line keeps its place and has null scores, and so
+does a line that is longer than the model's window, with a note. With a file of records (`unmask.records`) a
+killed run goes on where it was.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from unmask.errors import Misuse
+from unmask.mlm import MaskedLM
+from unmask.progress import Progress, silent
+from unmask.records import Records
+from unmask.sequence.lengths import Lengths
+from unmask.sequence.scores import (
+    DEFAULT_PAIR_CANDIDATES,
+    DISTRIBUTIONS,
+    SCORES,
+    check_scores,
+    score_sentences,
+)
+from unmask.sequence.sentences import Reader
+from unmask.vocabulary import Support
+
+LINES_AT_ONCE = 64
+SETTINGS = "settings"
+Line = tuple[int, str]
+"""A line's number, from 1 on, and its text."""
+Record = dict[str, Any]
+Scorer = Callable[[list[Line]], list[Record]]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class ScoreSettings:
+    """All that the scores of a file depend on, beside the file."""
+
+    model: str = "english"
+    scores: tuple[str, ...] = SCORES
+    support: str = "all"
+    candidates: int = DEFAULT_PAIR_CANDIDATES
+    truncate: bool = False
+    device: str = "auto"
+    memory: str = "4GB"
+    allow_pickle: bool = False
+
+    def check(self) -> None:
+        """Refuse what can't be, before a model is loaded."""
+        check_scores(self.scores)
+        if self.support not in ("all", "words"):
+            raise Misuse(f"sentences are scored over the support all or words, got '{self.support}'")
+        if self.candidates < 1:
+            raise Misuse(f"expected at least 1 candidate a blank for ag-chain, got {self.candidates}")
+
+
+def make_scorer(settings: ScoreSettings) -> Scorer:
+    """Load the model and return what scores lines with it; also what a worker of a cluster does first."""
+    from unmask.api import load
+
+    mlm = load(
+        settings.model,
+        device=settings.device,
+        memory=settings.memory,
+        allow_pickle=settings.allow_pickle,
+    )
+    return partial(score_lines, mlm, settings)
+
+
+def score_lines(mlm: MaskedLM, settings: ScoreSettings, lines: list[Line]) -> list[Record]:
+    """Score some lines; one record a line, in their order."""
+    settings.check()
+    read = Reader(mlm)
+    everything = Support.everything(mlm.vocabulary)
+    support = everything if settings.support == "all" else Support.words(mlm.vocabulary)
+    known = set(support.ids.tolist())
+    records: list[Record] = []
+    scored = []
+    for number, text in lines:
+        sentence = read(text)
+        record: Record = {"key": number, "text": text, "length": len(sentence), "scores": None}
+        records.append(record)
+        if len(sentence.ids) > mlm.window and settings.truncate and len(sentence):
+            sentence = read.of_ids(sentence.tokens[: mlm.window - len(sentence.ids) + len(sentence)])
+            record |= {"note": f"cut from {record['length']} tokens", "length": len(sentence)}
+        strange = set(sentence.tokens) - known
+        if len(sentence.ids) > mlm.window:
+            record["note"] = f"{len(sentence.ids)} tokens, and the model's window holds {mlm.window}"
+        elif strange:
+            record["note"] = f"'{mlm.vocabulary.token(min(strange))}' is no token of the support"
+        elif len(sentence):
+            record |= {"tokens": [mlm.vocabulary.token(t) for t in sentence.tokens], "scores": {}}
+            scored.append((record, sentence))
+    for name in settings.scores:
+        sentences = [sentence for _, sentence in scored]
+        found = score_sentences(mlm, sentences, name, support=support, candidates=settings.candidates)
+        for (record, sentence), score in zip(scored, found, strict=True):
+            record["scores"][name] = {
+                "log_prob": score.log_prob,
+                "per_token": score.log_prob / len(sentence),
+                "log_probs": list(score.log_probs),
+            }
+    return records
+
+
+def with_lengths(record: Record, lengths: Lengths | None) -> Record:
+    """Add the log-probability as a text of any length to the scores that are distributions."""
+    if lengths is not None and record["scores"]:
+        of_length = lengths.log_prob(record["length"])
+        for name in set(DISTRIBUTIONS) & set(record["scores"]):
+            total = record["scores"][name]["log_prob"] + of_length
+            # JSON knows no infinity: a length that can't be makes the text impossible
+            record["scores"][name]["log_prob_of_text"] = total if total > float("-inf") else None
+    return record
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """Go through the lines of a text file, gzipped or not, without their ends."""
+    try:
+        with (
+            gzip.open(path, "rt", encoding="utf-8")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8") as file
+        ):
+            for number, line in enumerate(file, 1):
+                yield number, line.rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise Misuse(f"{path} is not UTF-8 text ({error.reason}): convert it") from None
+    except (OSError, EOFError) as error:
+        raise Misuse(f"can't read {path}: {error}") from None
+
+
+def count_lengths(path: Path, read: Reader) -> Iterator[int]:
+    """Go through the numbers of tokens of a file's sentences."""
+    return (len(read(text)) for _, text in read_lines(path))
+
+
+def score_file(
+    path: Path,
+    settings: ScoreSettings,
+    *,
+    out: Path | None = None,
+    lengths: Lengths | None = None,
+    scorer: Scorer | None = None,
+    ray: str | None = None,
+    workers: int | None = None,
+    progress: Progress = silent,
+) -> Iterator[Record]:
+    """Score the lines of a file and yield their records, in the file's order.
+
+    Args:
+        path: the file, a sentence a line.
+        settings: what to score by.
+        out: a file of records; those that it holds are not made again.
+        lengths: the distribution of lengths that makes the chains a model over texts of any length.
+        scorer: what scores lines; by default one with the model of the settings.
+        ray: the address of a Ray cluster, or `local`; without it the work is done here.
+        workers: how many, on a cluster.
+        progress: told of lines.
+    """
+    settings.check()
+    records = None if out is None else Records.open(out)
+    try:
+        done = _check_same(records, settings, lengths) if records is not None else {}
+        if records is not None:
+            yield from (r for r in records if r["key"] != SETTINGS)
+        coming = (line for line in read_lines(path) if not _is_done(line, done, path))
+        total = sum(1 for _ in read_lines(path)) - len(done)
+        chunks = _in_chunks(coming, LINES_AT_ONCE)
+        scored = _scored(chunks, settings, scorer, ray, workers)
+        for chunk in progress.over(scored, total=total, size=len, stage="lines"):
+            for record in chunk:
+                whole = with_lengths(record, lengths)
+                if records is not None:
+                    records.append(whole)
+                yield whole
+    finally:
+        if records is not None:
+            records.close()
+
+
+def _scored(
+    chunks: Iterable[list[Line]],
+    settings: ScoreSettings,
+    scorer: Scorer | None,
+    ray: str | None,
+    workers: int | None,
+) -> Iterator[list[Record]]:
+    if ray is None:
+        work = scorer or make_scorer(settings)
+        yield from map(work, chunks)
+        return
+    from unmask.cluster import spread
+
+    address = None if ray == "local" else ray
+    yield from _in_order(spread(chunks, partial(make_scorer, settings), address=address, workers=workers))
+
+
+def _in_order(numbered: Iterable[tuple[int, Result]]) -> Iterator[Result]:
+    """Hold back what is finished early until its turn comes."""
+    waiting: dict[int, Result] = {}
+    turn = 0
+    for number, result in numbered:
+        waiting[number] = result
+        while turn in waiting:
+            yield waiting.pop(turn)
+            turn += 1
+
+
+def _in_chunks(lines: Iterator[Line], size: int) -> Iterator[list[Line]]:
+    while chunk := list(itertools.islice(lines, size)):
+        yield chunk
+
+
+def _check_same(records: Records, settings: ScoreSettings, lengths: Lengths | None) -> dict[int, int]:
+    """Return what is done already, line number -> hash of its text; refuse records of other settings."""
+    fixed = {name: value for name, value in asdict(settings).items() if name not in ("device", "memory")}
+    wanted = {
+        "key": SETTINGS,
+        **fixed,
+        "scores": list(settings.scores),
+        "lengths": getattr(lengths, "name", None),
+    }
+    if not len(records):
+        records.append(wanted)
+        return {}
+    first, *_ = itertools.islice(iter(records), 1)
+    if first != wanted:
+        changed = [k for k in wanted if first.get(k) != wanted[k]] or ["its first line"]
+        raise Misuse(
+            f"{records.path} holds the scores of another run (it differs in {', '.join(changed)}): give "
+            f"another --out, or the same options"
+        )
+    return {r["key"]: hash(r["text"]) for r in records if r["key"] != SETTINGS}
+
+
+def _is_done(line: Line, done: dict[int, int], path: Path) -> bool:
+    number, text = line
+    if number not in done:
+        return False
+    if done[number] != hash(text):
+        raise Misuse(f"line {number} of {path} is not the one that was scored before: give another --out")
+    return True

@@ -1,0 +1,222 @@
+"""Texts drawn from a model: whole ones, the rest of one, or what is missing in one.
+
+The blanks come from a template (`The [MASK] ___ here.`), or are so many tokens after a prefix, or nothing but
+so many tokens. They are filled by one of the samplers:
+
+- `joint`: from the joint of the blanks, which for more than two is the grid or the chain (exact, independent
+draws);
+- `chain`: from the chain of blocks of two (exact, independent draws over every token);
+- `gibbs`, `block-gibbs`, `metropolis`: by Markov chains (`unmask.sequence.sampling`), with diagnostics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.cloze import Cloze, parse_blanks
+from unmask.errors import Misuse
+from unmask.joint import Joint
+from unmask.mlm import MaskedLM
+from unmask.progress import Progress, silent
+from unmask.sequence.choose import joint_of_blanks, supports_of
+from unmask.sequence.diagnostics import diagnose
+from unmask.sequence.field import ModelField
+from unmask.sequence.sampling import BlockGibbs, Draws, Gibbs, Kernel, Metropolis, run_chains
+from unmask.sequence.sentences import Reader
+from unmask.sequence.tailed import PAIR_CANDIDATES
+
+SAMPLERS = ("joint", "chain", "gibbs", "block-gibbs", "metropolis")
+MARKOV = ("gibbs", "block-gibbs", "metropolis")
+
+
+def cloze_of(
+    mlm: MaskedLM,
+    template: str | None = None,
+    *,
+    length: int | None = None,
+    prefix: str | None = None,
+    truncate: bool = False,
+) -> Cloze:
+    """Return the text to be filled: a template, or `length` blanks after a prefix or after nothing."""
+    if template is not None:
+        if length is not None or prefix is not None:
+            raise Misuse("a template has its own blanks: leave out --length and --prefix")
+        return parse_blanks(template, mlm.vocabulary, mlm.window, truncate=truncate)
+    if length is None:
+        raise Misuse(
+            "expected a text with blanks (or --template), or --length for a number of tokens to draw"
+        )
+    if length < 1:
+        raise Misuse(f"expected to draw at least 1 token, got --length {length}")
+    read = Reader(mlm)
+    before = read(prefix or "").tokens
+    sentence = read.of_ids([*before, *[mlm.vocabulary.mask_id] * length])
+    if len(sentence.ids) > mlm.window:
+        room = mlm.window - len(sentence.ids) + length
+        raise Misuse(
+            f"{length} tokens after the prefix make a text of {len(sentence.ids)}, but the model's window "
+            f"holds {mlm.window}: take --length {max(room, 0)} or less"
+        )
+    blanks = sentence.positions[len(before) :]
+    lead = f"{prefix.rstrip()} " if prefix else ""
+    return Cloze(sentence.ids, blanks, (lead, *[" "] * (length - 1), ""), mlm.vocabulary)
+
+
+def joint_of_cloze(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    *,
+    method: str = "ag",
+    candidates: Any = "auto",
+    completion: Any = "learned",
+    support: int | str = "auto",
+    seed: int = 0,
+    progress: Progress = silent,
+    **options: Any,
+) -> Joint:
+    """Return the joint of a cloze's blanks, however many there are."""
+    from unmask import api
+
+    api.check_question("", method, options)
+    if len(cloze.blanks) > 2 or method in api.BEYOND_PAIRS:
+        return joint_of_blanks(
+            mlm, cloze, method=method, candidates=candidates, support=support, progress=progress, **options
+        )
+    table = api.conditionals(
+        mlm,
+        cloze,
+        candidates=candidates,
+        completion=completion,
+        support=support,
+        seed=seed,
+        progress=progress,
+    )
+    return api.joint_of(table, cloze, method, **options)
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Fillings drawn by Markov chains, [chains, draws, blanks], and how the chains fared."""
+
+    draws: Draws
+    cloze: Cloze
+    passes: int
+    diagnostics: dict[str, dict[str, float | None]]
+    notes: tuple[str, ...]
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """The texts that each chain drew."""
+        return [[self.cloze.filled(row) for row in chain] for chain in self.draws.ids.tolist()]
+
+
+def sample_by_markov_chain(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    sampler: str,
+    *,
+    chains: int = 4,
+    draws: int = 10,
+    burn_in: int = 50,
+    thin: int = 5,
+    energy: str = "mrf-prob",
+    method: str = "ag",
+    candidates: int | str = "auto",
+    support: int | str = "auto",
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Generated:
+    """Draw fillings by Gibbs, block-Gibbs or Metropolis-Hastings.
+
+    Args:
+        mlm: the model.
+        cloze: the text.
+        sampler: `gibbs`, `block-gibbs` or `metropolis`.
+        chains: how many run side by side.
+        draws: how many fillings each gives.
+        burn_in: sweeps before the first.
+        thin: sweeps between two.
+        energy: the target of `metropolis`, `mrf-prob` or `mrf-logit`.
+        method: the construction that joins the pairs of `block-gibbs`.
+        candidates: tokens a blank on which they are joined.
+        support: the tokens that a blank may hold.
+        seed: of all that is drawn.
+        progress: told of sweeps.
+    """
+    supports, _ = supports_of(mlm, cloze, support)
+    count = candidates if isinstance(candidates, int) else PAIR_CANDIDATES
+    field = ModelField(mlm, cloze, supports, method=method, candidates=count)
+    kernel: Kernel
+    if sampler == "metropolis":
+        kernel = Metropolis(field, energy)
+    elif sampler == "block-gibbs":
+        kernel = BlockGibbs(field) if len(cloze.blanks) > 1 else Gibbs(field)
+    elif sampler == "gibbs":
+        kernel = Gibbs(field)
+    else:
+        raise Misuse(f"unknown sampler '{sampler}': expected one of {', '.join(SAMPLERS)}")
+    generator = torch.Generator().manual_seed(seed)
+    found = run_chains(
+        kernel,
+        chains=chains,
+        draws=draws,
+        burn_in=burn_in,
+        thin=thin,
+        generator=generator,
+        progress=progress,
+    )
+    diagnostics = diagnose(found)
+    return Generated(found, cloze, field.passes, diagnostics, tuple(_warnings(sampler, diagnostics)))
+
+
+def _warnings(sampler: str, diagnostics: dict[str, dict[str, float | None]]) -> list[str]:
+    notes = []
+    if sampler != "metropolis":
+        notes.append(
+            "the model's conditionals need not fit together, so these chains settle at no joint that could "
+            "be written down: use --sampler chain or metropolis for draws from a known distribution"
+        )
+    rhats = [row["rhat"] for row in diagnostics.values() if row["rhat"] is not None]
+    if rhats and max(rhats) > 1.01:
+        notes.append(
+            f"R-hat reaches {max(rhats):.2f}: the chains have not settled, take more --burn-in or --thin"
+        )
+    return notes
+
+
+def generated_answer(
+    generated: Generated, mlm: MaskedLM, sampler: str, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the draws of Markov chains as plain data."""
+    accepted = generated.draws.accepted
+    rows: list[dict[str, Any]] = []
+    weights: Tensor = generated.draws.log_weights
+    for chain, texts in enumerate(generated.texts):
+        for n, text in enumerate(texts):
+            ids = generated.draws.ids[chain, n].tolist()
+            rows.append(
+                {
+                    "chain": chain,
+                    "text": text,
+                    "ids": ids,
+                    "tokens": [mlm.vocabulary.token(i) for i in ids],
+                    "log_weight": float(weights[chain, n]),
+                }
+            )
+    return {
+        "model": mlm.name,
+        "engine": mlm.engine,
+        "sampler": sampler,
+        **settings,
+        "length": len(generated.cloze.ids),
+        "blank_positions": list(generated.cloze.blanks),
+        "passes": generated.passes,
+        "accept_rates": None if accepted is None else accepted.tolist(),
+        "diagnostics": generated.diagnostics,
+        "notes": [*generated.cloze.notes, *generated.notes],
+        "samples": rows,
+    }

@@ -1,0 +1,168 @@
+"""TailedGrid: a joint on a grid of candidates, with a tail over all other fillings.
+
+A grid of K candidates a blank gives no probability to anything else, so it cannot score a text. Its tail is
+the one-token chain C, left to right, which is a distribution over all V^n fillings:
+
+    q(x) = C(G) g(x)   for x in the grid G,       q(x) = C(x)   elsewhere,
+
+g being the joint on the grid and C(G) the mass that the chain gives to the grid. q sums to 1, differs from
+the chain in how the grid's mass is shared out and in nothing else, and costs the passes of the grid and of
+the chain on it: 1 + K + ... + K^(n-1). `tailed_pair` makes such a joint of two blanks for K + K + 1 passes,
+against hundreds of them and tables of V by V cells for the joint over all pairs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.cloze import Cloze
+from unmask.conditionals import PairConditionals
+from unmask.constructions import construct
+from unmask.joint import Joint, Tokens
+from unmask.mlm import MaskedLM
+from unmask.progress import Progress, silent
+from unmask.sequence.chain import STATES_AT_ONCE, STILL_BLANK, Chain, Filled
+from unmask.sequence.sequential import SequentialJoint
+from unmask.vocabulary import Support
+
+LARGEST_EXACT_PAIR = 512
+PAIR_CANDIDATES = 64
+
+
+class TailedGrid(SequentialJoint):
+    """A joint on a grid, and the one-token chain on all fillings outside it.
+
+    Args:
+        inner: the joint over the grid's candidates.
+        tail: the one-token chain, left to right, over the same blanks and all tokens.
+        log_inside: the log of the mass that the chain gives to the grid, if it is known already.
+    """
+
+    def __init__(self, inner: Joint, tail: Chain, log_inside: float | None = None) -> None:
+        super().__init__(tail.supports, method=inner.method, evidence=dict(inner.evidence), cloze=tail.cloze)
+        self.inner, self.tail = inner, tail
+        if log_inside is None:
+            log_inside, passes = mass_of_grid(tail, inner.supports)
+            self.evidence["passes"] = self.evidence.get("passes", 0) + passes
+        self.log_inside = log_inside
+        self._inside = [frozenset(s.ids.tolist()) for s in inner.supports]
+        self.evidence["mass_of_grid"] = float(torch.tensor(log_inside).exp())
+
+    def log_prob(self, *filling: Tokens) -> Tensor:
+        """Return log q of one filling, or of many."""
+        indices = self._indices(filling)
+        ids = torch.stack([s.ids[i.reshape(-1)] for s, i in zip(self.supports, indices, strict=True)], dim=1)
+        inside = self._within(ids)
+        found = torch.empty(len(ids), dtype=torch.float64)
+        if inside.any():
+            found[inside] = self.log_inside + self.inner.log_prob(*ids[inside].unbind(1)).double().cpu()
+        if not inside.all():
+            found[~inside] = self.tail.log_prob(*ids[~inside].unbind(1))
+        return found.reshape(indices[0].shape)
+
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw n fillings, [n, blanks]: by the chain, and anew by the grid where that falls into it."""
+        drawn = self.tail.sample(n, generator)
+        inside = self._within(drawn)
+        if inside.any():
+            drawn[inside] = self.inner.sample(int(inside.sum()), generator)
+        return drawn
+
+    def _top(self, k: int) -> tuple[Tensor, Tensor]:
+        """The best of the grid, exactly, and the best outside it that the chain's beam finds."""
+        ids, log_probs = self.inner._top(k)
+        outside_ids, outside = self.tail._top(2 * k)
+        kept = ~self._within(outside_ids)
+        ids = torch.cat([ids.cpu(), outside_ids[kept]])
+        log_probs = torch.cat([log_probs.double().cpu() + self.log_inside, outside[kept]])
+        best = log_probs.topk(min(k, len(log_probs)))
+        return ids[best.indices], best.values
+
+    def _within(self, ids: Tensor) -> Tensor:
+        rows = ids.tolist()
+        return torch.tensor(
+            [all(t in s for t, s in zip(row, self._inside, strict=True)) for row in rows], dtype=torch.bool
+        )
+
+
+def mass_of_grid(chain: Chain, supports: tuple[Support, ...]) -> tuple[float, int]:
+    """Return the log of a left-to-right chain's mass on a grid, and the passes that it took to sum it."""
+    columns = [full.indices(part.ids) for full, part in zip(chain.supports, supports, strict=True)]
+    before = chain.evidence["passes"]
+    prefixes: list[Filled] = [(STILL_BLANK,) * chain.blanks]
+    log_mass = torch.zeros(1, dtype=torch.float64)
+    for blank, part in enumerate(supports):
+        lines = torch.cat(
+            [
+                chain.distributions(prefixes[i : i + STATES_AT_ONCE], blank).cpu()
+                for i in range(0, len(prefixes), STATES_AT_ONCE)
+            ]
+        )
+        log_mass = (log_mass[:, None] + lines[:, columns[blank]]).flatten()
+        if blank + 1 < chain.blanks:
+            prefixes = [
+                (*prefix[:blank], token, *prefix[blank + 1 :])
+                for prefix in prefixes
+                for token in part.ids.tolist()
+            ]
+    return float(log_mass.logsumexp(0)), chain.evidence["passes"] - before
+
+
+def pair_joint(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    supports: tuple[Support, Support],
+    *,
+    method: str = "ag",
+    candidates: int = PAIR_CANDIDATES,
+    progress: Progress = silent,
+    **options: Any,
+) -> Joint:
+    """Make the joint of a block of two: of all pairs if there are few tokens, with a tail otherwise."""
+    if max(len(support) for support in supports) <= max(candidates, LARGEST_EXACT_PAIR):
+        from unmask.conditionals import exact_conditionals
+
+        return construct(method, exact_conditionals(mlm, cloze, supports, progress), **options)
+    return tailed_pair(mlm, cloze, supports, method, candidates, progress, **options)
+
+
+@torch.inference_mode()
+def tailed_pair(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    supports: tuple[Support, Support],
+    method: str = "ag",
+    candidates: int = PAIR_CANDIDATES,
+    progress: Progress = silent,
+    **options: Any,
+) -> TailedGrid:
+    """Make the joint of two blanks on the `candidates` likeliest tokens of each, with a tail: 2K + 1 passes.
+
+    The first blank's candidates are the likeliest with both masked; the second's the likeliest under the
+    chain, the mean of p(b|a) over them.
+    """
+    decode_a, decode_b = (mlm.decoder(support.ids) for support in supports)
+    first = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
+    log_a, log_b = decode_a(first[0]).double().log_softmax(-1), decode_b(first[1]).double().log_softmax(-1)
+    a = log_a.topk(min(candidates, len(supports[0]))).indices.sort().values.cpu()
+    b_states = mlm.filled_states(cloze, 0, supports[0].ids[a], cloze.blanks[1], progress)
+    b_given_a = decode_b(b_states).double().log_softmax(-1)
+    # the chain's own marginal of b, as far as the candidates of a carry it
+    marginal = (log_a[a, None] + b_given_a).logsumexp(0)
+    b = marginal.topk(min(candidates, len(supports[1]))).indices.sort().values.cpu()
+    log_inside = float((log_a[a, None] + b_given_a[:, b]).flatten().logsumexp(0))
+    a_states = mlm.filled_states(cloze, 1, supports[1].ids[b], cloze.blanks[0], progress)
+    a_given_b = decode_a(a_states).double()[:, a].T
+    kept = tuple(
+        Support(s.ids[i], s.vocabulary, f"the {len(i)} likeliest")
+        for s, i in zip(supports, (a, b), strict=True)
+    )
+    table = PairConditionals.from_logits(
+        a_given_b, b_given_a[:, b], log_a[a], log_b[b], a_support=kept[0], b_support=kept[1]
+    )
+    table.evidence["passes"] = 1 + len(a) + len(b)
+    tail = Chain(mlm, cloze, supports)
+    return TailedGrid(construct(method, table, **options), tail, log_inside)

@@ -1,0 +1,214 @@
+"""`unmask fill`, `score` and `sample` beyond pairs."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+THREE = "The [MASK] [MASK] is playing [MASK] the casino."
+SIX = "The [MASK] [MASK] is [MASK] at [MASK] [MASK] [MASK]."
+
+
+def parsed(outcome: Any) -> dict[str, Any]:
+    assert outcome.code == 0, outcome.err
+    answer = json.loads(outcome.out)
+    assert outcome.out.count("\n") == 1
+    assert isinstance(answer, dict)
+    return answer
+
+
+class TestFill:
+    def test_three_blanks_say_which_joint_and_why(self, run: Run, bert: str) -> None:
+        answer = parsed(run("fill", THREE, "-m", bert, "--json", "-k", 4))
+        assert (answer["method"], answer["candidates"], answer["support_sizes"]) == ("grid", 4, [4, 4, 4])
+        assert answer["solver"]["converged"]
+        assert len(answer["mass_outside_support"]) == 3
+        assert "the grid of 4 candidates a blank" in answer["notes"][-1]
+        assert sum(f["probability"] for f in answer["fillings"]) < 1
+
+    def test_six_blanks_are_filled_by_the_chain(self, run: Run, bert: str) -> None:
+        answer = parsed(run("fill", SIX, "-m", bert, "--json", "--top", 2))
+        assert (answer["method"], answer["solver"]["block"]) == ("chain", 2)
+        assert answer["entropy"] is None
+        assert answer["passes"] > 100
+        assert len(answer["fillings"][0]["tokens"]) == 6
+
+    def test_people_get_the_reason_beside_the_table(self, run: Run, bert: str) -> None:
+        outcome = run("fill", SIX, "-m", bert, "--top", 2, "--method", "l2r")
+        assert outcome.code == 0
+        assert "note: 6 blanks: the chain of single blanks" in outcome.err
+        assert "chain: the joint of 6 blanks" in outcome.out
+
+    def test_a_grid_beyond_the_limit_is_one_line(self, run: Run, bert: str) -> None:
+        outcome = run("fill", SIX, "-m", bert, "--method", "grid", "-k", 20)
+        assert outcome.code == 2
+        assert "needs 19,200,000 forward passes" in outcome.line
+        assert "--method chain" in outcome.line
+
+    def test_words_are_shown_with_their_pieces(self, run: Run, bert: str) -> None:
+        answer = parsed(run("fill", "The ___ is old", "--words", "-m", bert, "--json", "--top", 30))
+        assert [f["log_prob"] for f in answer["fillings"]] == sorted(
+            (f["log_prob"] for f in answer["fillings"]), reverse=True
+        )
+        assert answer["prior"] == pytest.approx([1 / 3] * 3)
+        longest = max(answer["fillings"], key=lambda f: len(f["tokens"][0]))
+        assert longest["words"][0] in run("fill", "The ___ is old", "--words", "-m", bert, "-n", 30).out
+
+    def test_words_and_a_method_do_not_mix(self, run: Run, bert: str) -> None:
+        assert "leave out --method" in run("fill", "The ___", "--words", "--method", "hcb", "-m", bert).line
+
+
+class TestScore:
+    def test_braces_hold_any_text(self, run: Run, bert: str) -> None:
+        answer = parsed(run("score", "The {old man is playing} at the casino.", "-m", bert, "--json"))
+        assert answer["tokens"] == ["old", "man", "is", "play", "##ing"]
+        assert [b["blanks"] for b in answer["blocks"]] == [[0, 1], [2, 3], [4]]
+        assert sum(b["log_prob"] for b in answer["blocks"]) == pytest.approx(answer["log_prob"])
+        shown = run("score", "The {old man is playing} at the casino.", "-m", bert).out
+        assert "old  man" in shown
+        assert "is  play" in shown
+
+
+class TestScoreFile:
+    def test_json_is_an_object_a_line(self, run: Run, bert: str, tmp_path: Path) -> None:
+        path = tmp_path / "lines.txt"
+        path.write_text("the old man\n\na dog is\n")
+        outcome = run("score", path, "-m", bert, "--json", "--lengths", "empirical")
+        assert (outcome.code, outcome.err) == (0, "")
+        records = [json.loads(line) for line in outcome.out.splitlines()]
+        assert [r["key"] for r in records] == [1, 2, 3]
+        assert records[1]["scores"] is None
+        assert set(records[0]["scores"]) == {"pll", "pll-word", "chain", "ag-chain"}
+        assert (
+            records[0]["scores"]["ag-chain"]["log_prob_of_text"]
+            < records[0]["scores"]["ag-chain"]["log_prob"]
+        )
+
+    def test_people_get_a_row_a_line_and_the_sums(self, run: Run, bert: str, tmp_path: Path) -> None:
+        path = tmp_path / "lines.txt"
+        path.write_text("the old man\n\na dog is\n")
+        outcome = run("score", path, "-m", bert, "--scores", "pll,chain")
+        rows = [line.split("\t") for line in outcome.out.splitlines()]
+        assert rows[0] == ["line", "tokens", "pll", "chain", "text"]
+        assert rows[2] == ["2", "0", "null", "null", ""]
+        assert "2 sentences of 6 tokens, 1 without a score" in outcome.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--scores", "bleu"], "unknown score 'bleu': expected one of pll"),
+            (["-k", "all"], "give one, or auto"),
+            (["--lengths", "poisson:3"], "which is no file"),
+            (["--ray", "nowhere"], "expected the address of a Ray cluster"),
+        ],
+    )
+    def test_what_cannot_be_is_one_line(
+        self, arguments: list[str], message: str, run: Run, bert: str, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "lines.txt"
+        path.write_text("the old man\n")
+        outcome = run("score", path, "-m", bert, *arguments)
+        assert outcome.code == 2
+        assert message in outcome.err
+
+    def test_a_missing_file_is_named(self, run: Run, bert: str) -> None:
+        outcome = run("score", "nowhere.txt", "-m", bert, "--out", "x.jsonl")
+        assert "'nowhere.txt' is no file" in outcome.line
+
+
+class TestSample:
+    def test_a_length_after_a_prefix_is_drawn_from_the_chain(self, run: Run, bert: str) -> None:
+        command = ("sample", "--prefix", "The old", "--length", 3, "--sampler", "chain", "-k", 4, "-n", 3)
+        answer = parsed(run(*command, "-m", bert, "--json", "--support", 20))
+        assert answer["method"] == "chain"
+        assert len(answer["samples"]) == 3
+        assert all(s["text"].startswith("The old") and len(s["ids"]) == 3 for s in answer["samples"])
+
+    def test_metropolis_tells_accept_rates_and_diagnostics(self, run: Run, bert: str) -> None:
+        command = ["sample", "The [MASK] [MASK] here", "--sampler", "metropolis", "--burn-in", 2, "--thin", 1]
+        command += ["--chains", 2, "-n", 8, "-m", bert, "--seed", 3]
+        answer = parsed(run(*command, "--json"))
+        assert len(answer["samples"]) == 8
+        assert {s["chain"] for s in answer["samples"]} == {0, 1}
+        assert all(0 <= rate <= 1 for rate in answer["accept_rates"])
+        assert set(answer["diagnostics"]) == {"log_weight", "blank 0", "blank 1"}
+        shown = run(*command)
+        assert "R-hat" in shown.out
+        assert "of proposals" in shown.out
+
+    def test_gibbs_says_what_it_is(self, run: Run, bert: str) -> None:
+        command = ("sample", "--template", "The [MASK] [MASK] here", "--sampler", "gibbs", "--burn-in", 1)
+        outcome = run(*command, "--thin", 1, "-n", 4, "-m", bert)
+        assert outcome.code == 0
+        assert "settle at no joint" in outcome.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--length", 0], "at least 1 token, got --length 0"),
+            (["--length", 100], "window holds 64: take --length 62 or less"),
+            (["[MASK] " * 100], "102 tokens long, but the model's window holds 64"),
+            ([], "expected a text with blanks (or --template), or --length"),
+            (["The [MASK]", "--template", "A [MASK]"], "given twice"),
+            (["The [MASK]", "--length", 3], "leave out --length"),
+            (["The [MASK]", "--sampler", "hamilton"], "unknown sampler 'hamilton'"),
+            (["The [MASK]", "--sampler", "gibbs", "--chains", 0], "at least 1 chains"),
+            (["The [MASK]", "--sampler", "metropolis", "--energy", "x"], "unknown energy 'x'"),
+            (["The [MASK]", "--sampler", "gibbs", "--option", "pivot=1"], "not for gibbs"),
+        ],
+    )
+    def test_what_cannot_be_is_one_line(
+        self, arguments: list[object], message: str, run: Run, bert: str
+    ) -> None:
+        outcome = run("sample", *arguments, "-m", bert)
+        assert outcome.code == 2
+        assert message in outcome.line
+
+
+class TestBenchmark:
+    def test_mutants_print_their_correlations(
+        self, run: Run, checkpoint: Callable[[str], Path], tmp_path: Path
+    ) -> None:
+        path, esm = tmp_path / "m.csv", checkpoint("esm")
+        path.write_text("mutant,fitness\nK2A:T3G,0.5\nK2C:T3A,0.1\nK2W:T3A,0.3\n")
+        outcome = run("benchmark", "mutants", path, "--wild-type", "MKTAYIAKQR", "-m", esm)
+        assert outcome.code == 0
+        assert "additive" in outcome.out
+        assert "3 mutants of two mutations or more" in outcome.out
+
+    def test_blimp_and_blanks_print_their_tables(self, run: Run, bert: str, tmp_path: Path) -> None:
+        pair = {
+            "sentence_good": "a dog is old",
+            "sentence_bad": "a is dog old",
+            "UID": "x",
+            "linguistics_term": "order",
+        }
+        (tmp_path / "x.jsonl").write_text(json.dumps(pair) + "\n")
+        answer = parsed(run("benchmark", "blimp", tmp_path, "-m", bert, "--json", "-k", 2))
+        assert set(answer["accuracy"]["order"]) == {"pll", "pll-word", "chain", "ag-chain", "pairs"}
+        (tmp_path / "t.txt").write_text("the old man is at the casino\n")
+        command = ("benchmark", "blanks", "--data", f"text={tmp_path / 't.txt'}", "--blanks", "2", "-m", bert)
+        shown = run(*command, "--methods", "independent,greedy", "--sentences", 1)
+        assert "recall@10" in shown.out
+        assert "greedy" in shown.out
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["blimp", "nowhere"], "nowhere is none"),
+            (["blanks", "--data", "text=nowhere"], "nowhere"),
+            (["blanks", "--data", "text=x", "--blanks", "two"], "expected numbers of blanks as 2,3,4"),
+            (["blanks", "--data", "text=x", "--methods", "best"], "unknown method 'best'"),
+            (["mutants", "nowhere.csv", "--wild-type", "MKT"], "is not there"),
+            (["mutants", "nowhere.csv", "--wild-type", "M K1"], "expected the wild type as letters"),
+        ],
+    )
+    def test_what_cannot_be_is_one_line(
+        self, arguments: list[str], message: str, run: Run, bert: str
+    ) -> None:
+        outcome = run("benchmark", *arguments, "-m", bert)
+        assert outcome.code in (1, 2)
+        assert message in outcome.line

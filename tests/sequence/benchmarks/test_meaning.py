@@ -1,0 +1,209 @@
+"""The benchmarks of meaning, on toy files that the tests make."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from unmask import Misuse, construct
+from unmask.conditionals import exact_conditionals
+from unmask.sequence.benchmarks.blanks import METHODS, BlanksSettings, draw_clozes, run_blanks
+from unmask.sequence.benchmarks.blimp import run_blimp
+from unmask.sequence.benchmarks.intervals import mean, share, spearman
+from unmask.sequence.benchmarks.mutants import read_mutants, run_mutants
+from unmask.sequence.files import ScoreSettings, make_scorer
+from unmask.vocabulary import Support
+
+WILD = "MKTAYIAKQR"
+
+
+class TestBlimp:
+    @pytest.fixture
+    def directory(self, tmp_path):
+        """Two phenomena; in the first the better sentence is the shorter one, which every score knows."""
+        easy = [
+            {
+                "sentence_good": "a dog",
+                "sentence_bad": "a dog " + "the old " * n,
+                "UID": "short",
+                "linguistics_term": "size",
+            }
+            for n in (3, 4, 5)
+        ]
+        tie = [{"sentence_good": "a man", "sentence_bad": "a man", "UID": "same", "linguistics_term": "tie"}]
+        (tmp_path / "short.jsonl").write_text("\n".join(map(json.dumps, easy)))
+        (tmp_path / "same.jsonl.gz").write_bytes(gzip.compress(json.dumps(tie[0]).encode()))
+        return tmp_path
+
+    def test_accuracy_is_told_by_phenomenon_and_a_tie_is_half_right(self, directory, checkpoint):
+        settings = ScoreSettings(model=str(checkpoint("bert")), scores=("pll", "chain"))
+        answer = run_blimp(directory, settings)
+        accuracy = answer["accuracy"]
+        assert set(accuracy) == {"size", "tie", "all"}
+        assert accuracy["size"]["pll"]["value"] == 1
+        assert accuracy["tie"]["chain"]["value"] == 0.5
+        assert accuracy["all"]["pll"]["value"] == pytest.approx(3.5 / 4)
+        assert accuracy["all"]["pairs"] == 4
+
+    def test_a_killed_run_goes_on_where_it_was(self, directory, checkpoint, tmp_path):
+        settings = ScoreSettings(model=str(checkpoint("bert")), scores=("pll",))
+        out, scorer, asked = tmp_path / "out.records", make_scorer(settings), []
+        whole = run_blimp(directory, settings, out=out)
+        out.write_text("".join(out.read_text().splitlines(keepends=True)[:2]) + '{"key":')
+
+        def watched(lines):
+            asked.extend(lines)
+            return scorer(lines)
+
+        assert run_blimp(directory, settings, out=out, scorer=watched) == whole
+        assert len(asked) == 4  # two pairs of the four were left
+        with pytest.raises(Misuse, match="holds other scores"):
+            run_blimp(directory, ScoreSettings(model="x", scores=("chain",)), out=out)
+
+    def test_a_number_of_examples_is_drawn_from_each_file(self, directory, checkpoint):
+        settings = ScoreSettings(model=str(checkpoint("bert")), scores=("pll",))
+        assert run_blimp(directory, settings, examples=1)["pairs"] == 2
+
+    def test_what_is_no_blimp_is_refused(self, tmp_path):
+        settings = ScoreSettings(model="x", scores=("pll",))
+        with pytest.raises(Misuse, match="has none"):
+            run_blimp(tmp_path, settings)
+        (tmp_path / "bad.jsonl").write_text('{"sentence_good": "a"}\n')
+        with pytest.raises(Misuse, match=r"bad.jsonl, line 1: expected a JSON object"):
+            run_blimp(tmp_path, settings)
+
+
+class TestBlanks:
+    LINES = ("The old man is at the casino.", "a dog is playing in the red house", "the cat was on the bank")
+
+    @pytest.fixture
+    def data(self, tmp_path):
+        path = tmp_path / "toy.txt"
+        path.write_text("\n".join(self.LINES * 2))
+        return [f"text={path}"]
+
+    def test_every_method_has_a_row_for_every_number_of_blanks(self, data, mlm_of):
+        settings = BlanksSettings(blanks=(2, 3), sentences=2, passes=48, candidates=4)
+        answer = run_blanks(mlm_of("bert"), data, settings)
+        rows = {(r["blanks"], r["method"]): r for r in answer["rows"]}
+        assert set(rows) == {(n, m) for n in (2, 3) for m in METHODS}
+        for (_, method), row in rows.items():
+            assert row["sentences"] == 2
+            assert (row["log_prob"] is None) == (method == "greedy")
+            recalls = [row[f"recall@{k}"]["value"] for k in (1, 5, 10)]
+            assert recalls == sorted(recalls)
+
+    def test_the_log_probabilities_are_the_joints(self, data, mlm_of):
+        """Two blanks over all pairs: independent answers are `product`, the beam's chain is `l2r`."""
+        mlm = mlm_of("bert")
+        settings = BlanksSettings(blanks=(2,), sentences=3, methods=("independent", "beam", "chain-ag"))
+        answer = run_blanks(mlm, data, settings)
+        support = Support.words(mlm.vocabulary)
+        for method, name in (("independent", "product"), ("beam", "l2r"), ("chain-ag", "ag")):
+            expected = []
+            for _, cloze in draw_clozes(mlm, list(self.LINES), 2, settings):
+                joint = construct(name, exact_conditionals(mlm, cloze, (support, support)))
+                expected.append(float(joint.log_prob(*cloze.truth)))
+            (row,) = [r for r in answer["rows"] if r["method"] == method]
+            assert row["log_prob"]["value"] == pytest.approx(np.mean(expected), abs=1e-4)
+
+    def test_a_killed_run_goes_on_and_other_texts_are_refused(self, data, mlm_of, tmp_path):
+        settings = BlanksSettings(blanks=(2,), sentences=2, methods=("independent", "greedy"))
+        out, mlm = tmp_path / "out.jsonl", mlm_of("bert")
+        whole = run_blanks(mlm, data, settings, out=out)
+        out.write_text("".join(out.read_text().splitlines(keepends=True)[:1]))
+        assert run_blanks(mlm, data, settings, out=out) == whole
+        assert len(out.read_text().splitlines()) == 4
+        other = BlanksSettings(blanks=(2,), sentences=2, methods=("independent",), seed=5)
+        with pytest.raises(Misuse, match="answers about other texts"):
+            run_blanks(mlm, data, other, out=out)
+
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            {"methods": ("best",)},
+            {"blanks": (1,)},
+            {"blanks": ()},
+            {"sentences": 0},
+            {"blanks": (8,), "passes": 99},
+        ],
+    )
+    def test_settings_that_cannot_be_are_refused(self, bad):
+        with pytest.raises(Misuse):
+            BlanksSettings(**bad).check()
+
+    def test_a_text_that_comes_twice_is_asked_about_once(self, data, mlm_of):
+        settings = BlanksSettings(blanks=(2,), sentences=50, methods=("independent",))
+        (row,) = run_blanks(mlm_of("bert"), data, settings)["rows"]
+        assert (row["data"], row["sentences"]) == ("text", 3)
+
+
+class TestMutants:
+    ROWS = ("K2A:T3G", "M1A:K2C", "K2D:Y5W", "A4G:Y5F", "K2A:T3V", "M1L:K2C:T3A", "K2R:Y5A:R10K", "K2E")
+
+    def write(self, path, fitness):
+        rows = [f"{m},{f}" for m, f in zip(self.ROWS, fitness, strict=True)]
+        path.write_text("\n".join(["mutant,fitness", *rows]) + "\n")
+        return path
+
+    def test_fitness_made_by_the_joint_is_ranked_by_the_joint(self, mlm_of, tmp_path):
+        """With fitness set to the score itself the correlation is 1, for either score."""
+        mlm = mlm_of("esm")
+        path = self.write(tmp_path / "m.csv", range(8))
+        first = run_mutants(mlm, read_mutants(path, WILD), WILD)
+        assert [row["mutations"] for row in first["spearman"]] == [2, 3, None]
+        assert first["mutants"] == 7  # the single mutant is left out
+        for kind in ("additive", "joint"):
+            made = self.write(tmp_path / "made.csv", [*(row[kind] for row in first["scores"]), 0.0])
+            again = run_mutants(mlm, read_mutants(made, WILD), WILD)
+            assert again["spearman"][-1][kind] == pytest.approx(1)
+        assert again["spearman"][-1]["additive"] < 1
+
+    def test_the_scores_are_differences_of_log_probabilities(self, mlm_of, tmp_path):
+        mlm = mlm_of("esm")
+        path = self.write(tmp_path / "m.csv", range(8))
+        found = run_mutants(mlm, read_mutants(path, WILD), WILD)["scores"][0]
+        ids = torch.tensor([mlm.tokenizer(WILD)["input_ids"]])
+        ids[0, [2, 3]] = mlm.vocabulary.mask_id
+        expected = 0.0
+        for position, (old, new) in ((2, "KA"), (3, "TG")):
+            line = mlm.logits(ids, position)[0].double()
+            expected += float(line[mlm.vocabulary.find(new)] - line[mlm.vocabulary.find(old)])
+        assert found["additive"] == pytest.approx(expected, abs=1e-5)
+
+    @pytest.mark.parametrize(
+        ("text", "complaint"),
+        [
+            ("variant,score\nK2A,1\n", "columns mutant and fitness"),
+            ("mutant,fitness\nK2A:T3,1\n", "expected mutations as A23G:K45R"),
+            ("mutant,fitness\nW2A:T3G,1\n", "says W at 2, where the wild type has K"),
+            ("mutant,fitness\nK2A:T99G,1\n", "where the wild type has nothing"),
+            ("mutant,fitness\nK2A:K2G,1\n", "two mutations at one place"),
+            ("mutant,fitness\nK2A:T3G,high\n", "expected a number as fitness"),
+            ("mutant,fitness\nK2A,1\n", "0 mutants of two mutations"),
+        ],
+    )
+    def test_files_that_cannot_be_are_refused(self, text, complaint, tmp_path):
+        path = tmp_path / "m.csv"
+        path.write_text(text)
+        with pytest.raises(Misuse, match=complaint):
+            read_mutants(path, WILD)
+
+    def test_a_model_of_words_is_refused(self, mlm_of, tmp_path):
+        path = self.write(tmp_path / "m.csv", range(8))
+        with pytest.raises(Misuse, match="expected one that reads a letter"):
+            run_mutants(mlm_of("roberta"), read_mutants(path, WILD), WILD)
+
+
+def test_intervals_and_ranks_agree_with_scipy():
+    wilson = stats.binomtest(7, 20).proportion_ci(method="wilson")
+    assert share(7, 20)[1:] == pytest.approx((wilson.low, wilson.high), abs=1e-6)
+    values = [1.0, 2.5, -3.0, 4.0]
+    assert mean(values).value == pytest.approx(np.mean(values))
+    assert mean(values).high - mean(values).value == pytest.approx(1.959964 * stats.sem(values))
+    one, other = [1, 2, 2, 3, 5], [2, 1, 4, 4, 9]
+    assert spearman(one, other) == pytest.approx(stats.spearmanr(one, other).statistic)
+    assert spearman([1, 1], [1, 2]) is None

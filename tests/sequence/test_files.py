@@ -1,0 +1,145 @@
+"""Files of sentences: in order, empty lines kept, resumed, and spread over a cluster."""
+
+import gzip
+import json
+import math
+
+import pytest
+
+from unmask import Misuse
+from unmask.sequence import files
+from unmask.sequence.files import ScoreSettings, score_file, score_lines
+from unmask.sequence.lengths import uniform
+
+LINES = ["The old man is at the casino.", "", "a dog", "the red dog is playing", "   ", "the dog"]
+QUICK = ("pll", "chain")
+
+
+@pytest.fixture
+def settings(checkpoint):
+    return ScoreSettings(model=str(checkpoint("bert")), scores=QUICK)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    return path
+
+
+def test_every_line_has_its_record_in_place_and_empty_ones_are_null(file, settings):
+    records = list(score_file(file, settings))
+    assert [r["key"] for r in records] == [1, 2, 3, 4, 5, 6]
+    assert [r["text"] for r in records] == LINES
+    assert [r["scores"] is None for r in records] == [False, True, False, False, True, False]
+    assert records[1]["length"] == 0
+    first = records[0]
+    assert set(first["scores"]) == set(QUICK)
+    for score in first["scores"].values():
+        assert score["log_prob"] == pytest.approx(sum(score["log_probs"]))
+        assert score["per_token"] == pytest.approx(score["log_prob"] / first["length"])
+        assert len(first["tokens"]) == first["length"] == len(score["log_probs"])
+    json.dumps(records, allow_nan=False)
+
+
+def test_a_gzipped_file_says_the_same(file, settings, tmp_path):
+    packed = tmp_path / "lines.txt.gz"
+    packed.write_bytes(gzip.compress(file.read_bytes()))
+    assert [r["scores"] for r in score_file(packed, settings)] == [
+        r["scores"] for r in score_file(file, settings)
+    ]
+
+
+def test_with_lengths_the_chain_scores_texts_of_any_length(file, settings):
+    for record in score_file(file, settings, lengths=uniform(6)):
+        if record["scores"]:
+            chain, pll = record["scores"]["chain"], record["scores"]["pll"]
+            assert "log_prob_of_text" not in pll
+            if record["length"] <= 6:
+                assert chain["log_prob_of_text"] == pytest.approx(chain["log_prob"] - math.log(6))
+            else:
+                assert chain["log_prob_of_text"] is None
+
+
+def test_a_killed_run_goes_on_where_it_was_and_ends_the_same(file, settings, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "LINES_AT_ONCE", 1)
+    whole = list(score_file(file, settings, out=tmp_path / "whole.jsonl"))
+    out = tmp_path / "out.jsonl"
+    run = score_file(file, settings, out=out)
+    next(run), next(run), next(run)
+    run.close()  # killed
+    with out.open("a") as damaged:
+        damaged.write('{"key": 4, "te')
+    asked = []
+    scorer = files.make_scorer(settings)
+
+    def watched(lines):
+        asked.extend(number for number, _ in lines)
+        return scorer(lines)
+
+    again = list(score_file(file, settings, out=out, scorer=watched))
+    assert asked == [4, 5, 6]
+    assert again == whole
+    assert out.read_text() == (tmp_path / "whole.jsonl").read_text()
+    assert (
+        list(score_file(file, settings, out=out, scorer=lambda lines: pytest.fail("nothing is left")))
+        == whole
+    )
+
+
+def test_records_of_other_settings_or_another_file_are_not_mixed(file, settings, tmp_path, checkpoint):
+    out = tmp_path / "out.jsonl"
+    list(score_file(file, settings, out=out))
+    other = ScoreSettings(model=settings.model, scores=("pll",))
+    with pytest.raises(Misuse, match="it differs in scores"):
+        list(score_file(file, other, out=out))
+    file.write_text("something else\n" + file.read_text())
+    with pytest.raises(Misuse, match=r"line 1 of .* is not the one that was scored before"):
+        list(score_file(file, settings, out=out))
+
+
+def test_lines_beyond_the_window_are_noted_or_cut(mlm_of, settings):
+    mlm, long = mlm_of("bert"), "old " * 100
+    (record,) = score_lines(mlm, settings, [(1, long)])
+    assert record["scores"] is None
+    assert record["note"] == "102 tokens, and the model's window holds 64"
+    cut = ScoreSettings(model="x", scores=("pll",), truncate=True)
+    (record,) = score_lines(mlm, cut, [(1, long)])
+    assert record["length"] == 62
+    assert record["scores"]["pll"]["log_prob"] < 0
+    words = ScoreSettings(model="x", scores=("pll",), support="words")
+    (record,) = score_lines(mlm, words, [(1, "the 日 man")])
+    assert record["note"] == "'[UNK]' is no token of the support"
+
+
+def test_what_cannot_be_is_refused(file, settings, tmp_path):
+    for bad, complaint in (
+        ({"scores": ("pll", "bleu")}, "unknown score 'bleu'"),
+        ({"scores": ()}, "one or more scores"),
+        ({"support": "few"}, "all or words"),
+        ({"candidates": 0}, "at least 1 candidate"),
+    ):
+        with pytest.raises(Misuse, match=complaint):
+            list(score_file(file, ScoreSettings(model="nowhere", **bad)))
+    broken = tmp_path / "latin.txt"
+    broken.write_bytes("café\n".encode("latin-1"))
+    with pytest.raises(Misuse, match="not UTF-8"):
+        list(score_file(broken, settings))
+    with pytest.raises(Misuse, match="can't read"):
+        list(score_file(tmp_path / "nowhere.txt", settings))
+
+
+def test_a_cluster_gives_the_same_records_in_the_same_order(file, settings, monkeypatch):
+    monkeypatch.setattr(files, "LINES_AT_ONCE", 2)
+    here = list(score_file(file, settings))
+    there = list(score_file(file, settings, ray="local", workers=1))
+    assert [r["key"] for r in there] == [r["key"] for r in here]
+    for one, other in zip(here, there, strict=True):
+        if one["scores"]:
+            assert other["scores"]["pll"]["log_probs"] == pytest.approx(
+                one["scores"]["pll"]["log_probs"], abs=1e-5
+            )
+
+
+def test_results_wait_for_their_turn():
+    assert list(files._in_order([(2, "c"), (0, "a"), (1, "b"), (3, "d")])) == ["a", "b", "c", "d"]

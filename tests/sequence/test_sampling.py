@@ -1,0 +1,214 @@
+"""The samplers against exact laws, by chi-square tests; and what the user is told about chains."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from sequence.toy import cloze_of, draw_tables, few
+from unmask import Misuse, construct
+from unmask.conditionals import exact_conditionals
+from unmask.sequence.diagnostics import diagnose
+from unmask.sequence.field import ModelField, TableField
+from unmask.sequence.generation import cloze_of as cloze_to_fill
+from unmask.sequence.generation import sample_by_markov_chain
+from unmask.sequence.sampling import BlockGibbs, Draws, Gibbs, Metropolis, log_weight, run_chains
+from unmask.sequence.table import TableJoint
+from unmask.vocabulary import Support
+
+FALSE_ALARM = 1e-4
+"""The rate at which each of these tests would fail by chance, were its seed not fixed."""
+
+
+def table_of(*shape, seed=3):
+    (logits, *_) = draw_tables(*shape, seed=seed, spread=1.0)
+    log_q = logits.flatten().log_softmax(0).reshape(shape)
+    return TableJoint(log_q, tuple(Support.numbered(n) for n in shape), method="table")
+
+
+def last_of_many_chains(kernel, *, chains=3000, burn_in=25, seed=0):
+    """One draw each from independent chains, which a chi-square test may take for independent draws."""
+    generator = torch.Generator().manual_seed(seed)
+    return run_chains(kernel, chains=chains, draws=1, burn_in=burn_in, thin=1, generator=generator).ids[:, 0]
+
+
+def p_value(samples, supports, q):
+    places = [s.indices(samples[:, i]).numpy() for i, s in enumerate(supports)]
+    counts = np.bincount(np.ravel_multi_index(places, q.shape), minlength=q.size)
+    expected = q.flatten() * len(samples)
+    rare = expected < 5
+    seen = np.append(counts[~rare], counts[rare].sum())
+    wanted = np.append(expected[~rare], expected[rare].sum())
+    keep = wanted > 1e-3
+    return stats.chi2.sf(((seen - wanted)[keep] ** 2 / wanted[keep]).sum(), keep.sum() - 1)
+
+
+def weights_of(field, energy):
+    """The normalised weights of all fillings, one by one."""
+    every = torch.tensor(list(itertools.product(*(s.ids.tolist() for s in field.supports))))
+    w = log_weight(field, every, energy).softmax(0).numpy()
+    return w.reshape([len(s) for s in field.supports])
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 3), (2, 2, 2, 3)])
+@pytest.mark.parametrize("kernel", [Gibbs, BlockGibbs])
+def test_gibbs_on_compatible_conditionals_draws_from_their_joint(kernel, shape):
+    joint = table_of(*shape)
+    samples = last_of_many_chains(kernel(TableField(joint)))
+    assert p_value(samples, joint.supports, joint.log_q.exp().numpy()) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("energy", ["mrf-prob", "mrf-logit"])
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 3)])
+def test_metropolis_draws_from_its_field(energy, shape):
+    joint = table_of(*shape)
+    field = TableField(joint)
+    q = weights_of(field, energy)
+    samples = last_of_many_chains(Metropolis(field, energy), burn_in=60)
+    assert p_value(samples, joint.supports, q) > FALSE_ALARM
+    wrong = joint.log_q.exp().numpy()  # and the test can tell the field from the joint
+    assert p_value(samples, joint.supports, wrong) < 1e-9
+
+
+@pytest.mark.parametrize("energy", ["mrf-prob", "mrf-logit"])
+def test_metropolis_on_a_model_draws_from_the_construction_of_that_name(energy, mlm_of):
+    mlm = mlm_of("bert")
+    cloze, supports = cloze_of(mlm, 2), few(mlm, 3, 4)
+    joint = construct(energy, exact_conditionals(mlm, cloze, supports))
+    q = joint.log_block(slice(None), slice(None)).double().exp().numpy()
+    field = ModelField(mlm, cloze, supports)
+    np.testing.assert_allclose(weights_of(field, energy), q, atol=1e-5)
+    samples = last_of_many_chains(Metropolis(field, energy), chains=1500, burn_in=40)
+    assert p_value(samples, supports, q) > FALSE_ALARM
+
+
+def test_block_gibbs_on_two_blanks_of_a_model_draws_from_their_joint(mlm_of):
+    mlm = mlm_of("bert")
+    cloze, supports = cloze_of(mlm, 2), few(mlm, 3, 4)
+    joint = construct("ag", exact_conditionals(mlm, cloze, supports))
+    q = joint.log_block(slice(None), slice(None)).double().exp().numpy()
+    samples = last_of_many_chains(BlockGibbs(ModelField(mlm, cloze, supports)), burn_in=1)
+    assert p_value(samples, supports, q) > FALSE_ALARM
+
+
+def test_gibbs_on_a_model_settles_at_the_stationary_law_of_its_sweep(mlm_of):
+    """Which is no joint with these conditionals: after a sweep it is p(b|a) u(a), not p(a|b) v(b)."""
+    mlm = mlm_of("bert")
+    cloze, supports = cloze_of(mlm, 2), few(mlm, 3, 4)
+    table = exact_conditionals(mlm, cloze, supports)
+    a_given_b, b_given_a = table.a_table.double().exp().numpy(), table.b_table.double().exp().numpy()
+    values, vectors = np.linalg.eig(a_given_b @ b_given_a.T)
+    u = np.real(vectors[:, np.argmax(np.real(values))])
+    q = (u / u.sum())[:, None] * b_given_a
+    samples = last_of_many_chains(Gibbs(ModelField(mlm, cloze, supports)))
+    assert p_value(samples, supports, q) > FALSE_ALARM
+
+
+def test_the_same_seed_gives_the_same_chains_and_thinning_skips_sweeps():
+    field = TableField(table_of(3, 3))
+
+    def run(seed, draws, thin):
+        generator = torch.Generator().manual_seed(seed)
+        return run_chains(Gibbs(field), chains=3, draws=draws, burn_in=4, thin=thin, generator=generator)
+
+    assert torch.equal(run(1, 5, 1).ids, run(1, 5, 1).ids)
+    assert not torch.equal(run(1, 5, 1).ids, run(2, 5, 1).ids)
+    assert torch.equal(run(1, 3, 2).ids, run(1, 6, 1).ids[:, 1::2])
+    assert run(1, 5, 1).ids.shape == (3, 5, 2)
+
+
+def test_accept_rates_are_those_of_the_proposals():
+    """Where the target is the proposal's own joint every proposal is taken; where not, some are refused."""
+    independent = TableField(
+        TableJoint(
+            torch.log(torch.outer(torch.tensor([0.2, 0.8]), torch.tensor([0.5, 0.3, 0.2]))).double(),
+            (Support.numbered(2), Support.numbered(3)),
+            method="table",
+        )
+    )
+    generator = torch.Generator().manual_seed(0)
+    always = run_chains(Metropolis(independent), chains=2, draws=20, burn_in=0, thin=1, generator=generator)
+    assert always.accepted.tolist() == [1.0, 1.0]
+    some = run_chains(
+        Metropolis(TableField(table_of(3, 4))), chains=2, draws=200, burn_in=0, thin=1, generator=generator
+    )
+    assert ((some.accepted > 0.3) & (some.accepted < 1)).all()
+
+
+def test_diagnostics_tell_settled_chains_from_stuck_ones():
+    generator = torch.Generator().manual_seed(0)
+    settled = run_chains(
+        Gibbs(TableField(table_of(3, 3))), chains=4, draws=200, burn_in=10, thin=1, generator=generator
+    )
+    found = diagnose(settled)
+    assert set(found) == {"log_weight", "blank 0", "blank 1"}
+    assert found["log_weight"]["rhat"] < 1.02
+    assert found["log_weight"]["ess"] > 200
+    apart = torch.stack([torch.full((100,), float(c)) for c in range(4)]).double()
+    stuck = Draws(torch.zeros(4, 100, 1, dtype=torch.long), apart + 0.01 * torch.rand(4, 100))
+    assert diagnose(stuck)["log_weight"]["rhat"] > 2
+    assert diagnose(stuck)["blank 0"] == {"ess": None, "rhat": None}  # it never moves
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "block-gibbs", "metropolis"])
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "esm"])
+def test_texts_of_a_length_after_a_prefix_keep_the_prefix(sampler, architecture, mlm_of):
+    mlm = mlm_of(architecture)
+    prefix = "M K" if architecture == "esm" else "The old man"
+    cloze = cloze_to_fill(mlm, length=3, prefix=prefix)
+    assert len(cloze.blanks) == 3
+    found = sample_by_markov_chain(
+        mlm, cloze, sampler, chains=2, draws=3, burn_in=1, thin=1, candidates=4, support=12
+    )
+    assert found.draws.ids.shape == (2, 3, 3)
+    assert all(text.startswith(prefix) for chain in found.texts for text in chain)
+    assert found.passes > 0
+    assert (found.draws.accepted is not None) == (sampler == "metropolis")
+    assert any("no joint" in note for note in found.notes) == (sampler != "metropolis")
+
+
+def test_a_text_of_nothing_but_its_length(mlm_of):
+    mlm = mlm_of("bert")
+    cloze = cloze_to_fill(mlm, length=5)
+    assert [cloze.ids[b] for b in cloze.blanks] == [mlm.vocabulary.mask_id] * 5
+    assert len(cloze.ids) == 7
+    assert cloze.filled([mlm.vocabulary.find(w) for w in ("the", "old", "man", "play", "##ing")]) == (
+        "the old man playing"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        ({"length": 0}, "at least 1 token, got --length 0"),
+        ({"length": -3}, "at least 1 token"),
+        ({"length": 63}, "take --length 62 or less"),
+        ({"length": 60, "prefix": "the old man"}, "take --length 59 or less"),
+        ({}, "or --length"),
+        ({"template": "The [MASK]", "length": 3}, "leave out --length"),
+        ({"template": "[MASK] " * 63}, "window holds 64"),
+        ({"template": "The man"}, "no blank"),
+    ],
+)
+def test_templates_and_lengths_that_cannot_be_are_refused(asked, complaint, mlm_of):
+    with pytest.raises(Misuse, match=complaint):
+        cloze_to_fill(mlm_of("bert"), **asked)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"sampler": "hamilton"}, "unknown sampler"),
+        ({"sampler": "metropolis", "energy": "kinetic"}, "unknown energy"),
+        ({"chains": 0}, "at least 1 chains"),
+        ({"burn_in": -1}, "at least 0 sweeps of burn-in"),
+        ({"thin": 0}, "at least 1 sweeps between"),
+        ({"draws": 0}, "at least 1 draws"),
+    ],
+)
+def test_runs_that_cannot_be_are_refused(options, complaint, mlm_of):
+    mlm = mlm_of("bert")
+    with pytest.raises(Misuse, match=complaint):
+        sample_by_markov_chain(mlm, cloze_of(mlm, 2), **{"sampler": "gibbs", **options})
