@@ -57,9 +57,8 @@ docs: $(READY) ## build the documentation into docs/_build/html
 	@$(BIN)/python -m sphinx -W -E -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-serve: $(READY) ## read the documentation on http://127.0.0.1:8000 (the explorer takes this place when it comes)
-	@$(MAKE) --no-print-directory docs
-	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
+serve: $(READY) ## the explorer on http://127.0.0.1:8000: joints on a web page, and an HTTP API
+	@$(BIN)/unmask serve
 
 clean: ## drop what was built, but not the virtual environment
 	@rm -rf build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis

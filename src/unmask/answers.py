@@ -1,4 +1,4 @@
-"""Joints as plain data: what `--json` prints, and what the server will answer.
+"""Joints as plain data: what `--json` prints, and what the server answers.
 
 Each function returns one dictionary of strings, numbers and lists that tells the whole story: the answer,
 and the model, method, candidates, seed and errors that it rests on.
@@ -14,7 +14,7 @@ import torch
 from unmask.api import Score
 from unmask.constructions import construct
 from unmask.evaluation.metrics import average_kl, incompatibility
-from unmask.joint import Filling, Joint
+from unmask.joint import Filling, Joint, Token
 from unmask.mlm import MaskedLM
 from unmask.pair import PairJoint
 from unmask.progress import Progress, silent
@@ -130,9 +130,11 @@ def compare_answer(
             "solver": _solver(joint),
             "fillings": [filling_answer(f) for f in fillings],
         }
-    context = _context(product, mlm)
-    del context["method"], context["solver"]
-    return {**context, "incompatibility": incompatibility(product.conditionals), "methods": rows}
+    return {
+        **_shared_context(product, mlm),
+        "incompatibility": incompatibility(product.conditionals),
+        "methods": rows,
+    }
 
 
 def explain_answer(joint: PairJoint, mlm: MaskedLM) -> dict[str, Any]:
@@ -156,6 +158,84 @@ def explain_answer(joint: PairJoint, mlm: MaskedLM) -> dict[str, Any]:
         }
 
     return {**_context(joint, mlm), **_shape(joint), "independent": told(independent), "joint": told(best)}
+
+
+def conditional_answer(
+    joint: PairJoint, mlm: MaskedLM, given_blank: int, given: Token, top: int
+) -> dict[str, Any]:
+    """Return one blank's distribution when the other holds a token, and what it was before that was known."""
+    blank = 1 - given_blank
+    after, before = joint.conditional(blank, {given_blank: given}), joint.marginal(blank)
+    # the chain m(a) p(b|a) keeps the model's p(b|a) as it is, and its mirror p(a|b)
+    own = construct("l2r" if blank else "r2l", joint.conditionals).conditional(blank, {given_blank: given})
+    support = joint.supports[given_blank]
+    known_id = int(support.ids[support.index(given)])
+    return {
+        **_context(joint, mlm),
+        "blank": blank,
+        "given_blank": given_blank,
+        "given": token_answer(mlm, known_id),
+        "given_probability": float(joint.marginal(given_blank).log_prob(known_id).exp()),
+        "entropy": after.entropy(),
+        "marginal_entropy": before.entropy(),
+        "information": max(0.0, after.kl_to(before)),
+        "tokens": [
+            {
+                **token_answer(mlm, f.ids[0]),
+                "probability": math.exp(f.log_prob),
+                "log_prob": f.log_prob,
+                "marginal_probability": float(before.log_prob(f.ids[0]).exp()),
+                "model_probability": float(own.log_prob(f.ids[0]).exp()),
+            }
+            for f in after.top(top)
+        ],
+    }
+
+
+def map_answer(joints: dict[str, PairJoint], mlm: MaskedLM, size: int) -> dict[str, Any]:
+    """Return the joint probabilities of the likeliest tokens of both blanks, the same ones for every joint.
+
+    The tokens are those whose marginals, averaged over the joints, are the largest.
+    """
+    first = next(iter(joints.values()))
+    marginals = {name: [joint.marginal(blank) for blank in (0, 1)] for name, joint in joints.items()}
+    shown = []
+    for blank, support in enumerate(first.supports):
+        mean = torch.stack([m[blank].log_probs.exp() for m in marginals.values()]).mean(0)
+        shown.append(support.ids[mean.topk(min(size, len(support))).indices.cpu()])
+    rows, columns = shown
+    parts = {}
+    for name, joint in joints.items():
+        block = joint.log_prob(rows[:, None], columns[None, :]).exp()
+        parts[name] = {
+            "probabilities": block.tolist(),
+            "row_marginals": marginals[name][0].log_prob(rows).exp().tolist(),
+            "column_marginals": marginals[name][1].log_prob(columns).exp().tolist(),
+            "mass_shown": float(block.sum()),
+            **_shape(joint),
+            "solver": _solver(joint),
+        }
+    return {
+        **_shared_context(first, mlm),
+        "rows": [token_answer(mlm, i) for i in rows.tolist()],
+        "columns": [token_answer(mlm, i) for i in columns.tolist()],
+        "methods": parts,
+    }
+
+
+def compatibility_answer(joint: PairJoint, mlm: MaskedLM) -> dict[str, Any]:
+    """Return how well the model's conditionals fit together, and the joint to them."""
+    return {
+        **_context(joint, mlm),
+        "incompatibility": incompatibility(joint.conditionals),
+        "average_kl": average_kl(joint),
+    }
+
+
+def token_answer(mlm: MaskedLM, token_id: int) -> dict[str, Any]:
+    """Return one token, as the tokenizer spells it and as it looks in a text."""
+    vocabulary = mlm.vocabulary
+    return {"token": vocabulary.token(token_id), "id": token_id, "text": vocabulary.surface(token_id)}
 
 
 def filling_answer(filling: Filling) -> dict[str, Any]:
@@ -186,6 +266,13 @@ def _shape(joint: Joint) -> dict[str, Any]:
 
 def _solver(joint: Joint) -> dict[str, Any]:
     return {key: joint.evidence[key] for key in SOLVER if key in joint.evidence}
+
+
+def _shared_context(joint: Joint, mlm: MaskedLM) -> dict[str, Any]:
+    """Return what the answers of several constructions rest on in common."""
+    context = _context(joint, mlm)
+    del context["method"], context["solver"]
+    return context
 
 
 def _context(joint: Joint, mlm: MaskedLM) -> dict[str, Any]:

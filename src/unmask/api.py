@@ -154,14 +154,18 @@ def score(
         seed=seed,
         progress=progress,
     )
-    joint = joint_of(table, cloze, method, **options)
-    assert cloze.truth is not None
-    (filling,) = joint.describe(torch.tensor([cloze.truth]))
-    given = [
-        joint.conditional(i, {j: cloze.truth[j] for j in range(joint.blanks) if j != i})
-        for i in range(joint.blanks)
-    ]
-    return Score(filling, joint, tuple(float(c.log_prob(t)) for c, t in zip(given, cloze.truth, strict=True)))
+    return scored(joint_of(table, cloze, method, **options))
+
+
+def scored(joint: Joint) -> Score:
+    """Return what the true tokens of a joint's text are worth."""
+    truth = joint.cloze.truth if joint.cloze is not None else None
+    if truth is None:
+        raise Misuse("the text of this joint has no true tokens: put braces around what is to be scored")
+    (filling,) = joint.describe(torch.tensor([truth]))
+    blanks = range(joint.blanks)
+    given = [joint.conditional(i, {j: truth[j] for j in blanks if j != i}) for i in blanks]
+    return Score(filling, joint, tuple(float(c.log_prob(t)) for c, t in zip(given, truth, strict=True)))
 
 
 def compare(

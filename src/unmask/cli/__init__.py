@@ -57,6 +57,7 @@ COMMANDS = (
     "embed",
     "isotropy",
     "wsd",
+    "serve",
     "models",
     "cite",
 )

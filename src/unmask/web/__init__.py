@@ -1,0 +1,29 @@
+"""The explorer: an HTTP API and a page over the library.
+
+A request goes one way: `protection` (size, origin, token) -> `app` (routes, typed by `questions` and
+`answers`) -> `desk` (cache, queue, time limit, whoever has left) -> `pool` (worker threads) -> `asking` (the
+library's functions) -> `library` (models on a `shelf`, and what they have said so far). What comes back are
+the dictionaries of `unmask.answers`: the JSON of the command line.
+
+    from unmask.web import Settings, create_app
+
+    app = create_app(Settings(models={"english": "english"}))        # any ASGI server runs it
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unmask.web.settings import Limits, Settings
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+__all__ = ["Limits", "Settings", "create_app"]
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """Make the application; its models are loaded when it starts."""
+    from unmask.web.app import build
+
+    return build(settings or Settings())

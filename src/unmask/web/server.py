@@ -1,0 +1,74 @@
+"""Running the application with uvicorn, from the command line."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+
+import uvicorn
+
+from unmask.errors import Failure
+from unmask.web import create_app
+from unmask.web.desk import Desk
+from unmask.web.settings import Settings
+
+LAST_SECONDS = 3
+STOPPED = 130
+
+
+def serve(settings: Settings, host: str, port: int, on_start: Callable[[str], None]) -> None:
+    """Serve until interrupted; `on_start` is told the address once it is open (port 0 takes a free one)."""
+    listening = _listen(host, port)
+    app = create_app(settings)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=LAST_SECONDS,
+    )
+    server = uvicorn.Server(config)
+    desk = app.state.desk
+
+    def stop() -> None:
+        server.should_exit = True
+
+    desk.on_broken = stop
+    shown = f"[{host}]" if ":" in host else host
+    on_start(f"http://{shown}:{listening.getsockname()[1]}")
+    try:
+        server.run(sockets=[listening])
+    finally:
+        _leave(desk)
+    if desk.broken is not None:
+        raise desk.broken
+
+
+def _leave(desk: Desk) -> None:
+    """Give the workers a moment to drop their work; one in the midst of a solver is not waited for."""
+    end = time.monotonic() + LAST_SECONDS
+    while desk.pool.busy and time.monotonic() < end:
+        time.sleep(0.05)
+    if desk.pool.busy:
+        sys.stderr.write("unmask: stopped in the midst of work\n")
+        sys.stderr.flush()
+        os._exit(STOPPED)  # the interpreter would wait for its threads
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        reason = error.strerror or str(error)
+        raise Failure(
+            f"can't listen on {host}, port {port} ({reason}): choose another --port, or 0 for any free one"
+        ) from error
+    listening.listen(128)
+    return listening

@@ -1,0 +1,44 @@
+"""The explorer over tiny models: in this process for most tests, on a real socket where that matters."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi", reason="FastAPI is not installed: pip install 'unmask[serve]'")
+
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from unmask.web import Limits, Settings, create_app
+from unmask.web.desk import Desk
+
+TEXT = "The [MASK] [MASK] at the casino."
+MakeSettings = Callable[..., Settings]
+
+
+@pytest.fixture(scope="session")
+def settings(checkpoint: Callable[[str], Path]) -> MakeSettings:
+    """Settings of a server with two tiny models, by default without a check of the host's name."""
+
+    def make(**changes: object) -> Settings:
+        models = {"tiny": str(checkpoint("bert")), "other": str(checkpoint("roberta"))}
+        return Settings(**{"models": models, "hosts": None, "device": "cpu", **changes})
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def app(settings: MakeSettings) -> FastAPI:
+    return create_app(settings(limits=Limits(candidates=100, support=1000, top=200, body=8000)))
+
+
+@pytest.fixture(scope="module")
+def client(app: FastAPI) -> Iterator[TestClient]:
+    with TestClient(app) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def desk(app: FastAPI) -> Desk:
+    return app.state.desk

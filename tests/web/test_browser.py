@@ -1,0 +1,346 @@
+"""A person at the page: the main path, numbers against the library, the keyboard, an error, an overload."""
+
+import json
+import math
+import re
+import subprocess
+import time
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+pytest.importorskip("selenium", reason="selenium is not installed: pip install 'unmask[dev]'")
+
+from browser import chromium, find, prefer
+from live import listening, slowed, soon
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+import unmask
+from unmask.answers import compatibility_answer, map_answer
+from unmask.web import Limits, create_app
+from unmask.web.watch import Watch
+
+SENTENCE = "The man is at the casino."
+TEXT = "The [MASK] [MASK] at the casino."
+SETTLED = "return document.body.dataset.settled"
+DRAWN = "return document.body.dataset.drawn"
+
+
+@pytest.fixture(scope="module")
+def server(settings):
+    app = create_app(settings(limits=Limits(seconds=30)))
+    with listening(app) as address:
+        soon(lambda: app.state.desk.ready, 30)
+        yield app, address
+
+
+@pytest.fixture(scope="module")
+def mlm(server):
+    app, _ = server
+    return app.state.desk.library.shelf.placed["tiny"].mlm
+
+
+@pytest.fixture(scope="module")
+def session(server):
+    with chromium(*find()) as found:
+        yield found
+
+
+@pytest.fixture
+def at(session, server):
+    """Open the page with a state, and wait until all of it is shown."""
+
+    def open_at(fragment="", settled=True):
+        session.get("about:blank")
+        session.get(f"{server[1]}/{fragment}")
+        if settled:
+            until(session, lambda: session.execute_script(SETTLED))
+        return session
+
+    return open_at
+
+
+def until(session, condition, seconds=45):
+    return WebDriverWait(session, seconds, 0.05).until(lambda _: condition())
+
+
+def settle(session, action):
+    """Do something that asks the server, and wait for all that comes of it."""
+    session.execute_script("delete document.body.dataset.settled")
+    action()
+    until(session, lambda: session.execute_script(SETTLED))
+
+
+def word(session, text):
+    return session.find_element(By.XPATH, f"//div[@id='words']/button[normalize-space()='{text}']")
+
+
+def rows(session, name, what=".s"):
+    """What a list shows: the probability and the text of each line."""
+    found = session.find_elements(By.CSS_SELECTOR, f"#{name} li")
+    return [tuple(line.find_element(By.CSS_SELECTOR, part).text for part in (".p", what)) for line in found]
+
+
+def shown(p):
+    hundred = 100 * p
+    if hundred >= 10:
+        return f"{hundred:.1f} %"
+    return f"{hundred:.2f} %" if hundred >= 0.01 else f"{hundred:.1e} %".replace("e-0", "e-")
+
+
+def by_id(session, name):
+    return session.find_element(By.ID, name)
+
+
+def state(session):
+    return {key: value[0] for key, value in parse_qs(urlsplit(session.current_url).fragment).items()}
+
+
+HERE = "#s=The+man+is+at+the+casino.&b=1,2&m=ag&v=product&k=auto"
+
+
+def test_the_main_path_from_a_sentence_to_its_numbers(at, mlm):
+    session = at()
+    assert by_id(session, "words").text == "The man is playing in the park."
+    field = by_id(session, "text")
+    field.clear()
+    field.send_keys(SENTENCE, Keys.ENTER)
+    until(session, lambda: "Press a word" in by_id(session, "status").text)
+    assert not by_id(session, "answer").is_displayed()
+    word(session, "man").click()
+    settle(session, lambda: word(session, "is").click())
+
+    joint, product = (unmask.fill(TEXT, mlm=mlm, method=m) for m in ("ag", "product"))
+    assert rows(session, "fillings-a") == [(shown(math.exp(f.log_prob)), f.text) for f in joint.top(10)]
+    assert rows(session, "fillings-b") == [(shown(math.exp(f.log_prob)), f.text) for f in product.top(10)]
+    assert by_id(session, "entropy").text == f"{joint.entropy():.2f} nats"
+    assert by_id(session, "information").text == f"{joint.mutual_information():.2f} nats"
+    compared = compatibility_answer(joint, mlm)
+    assert by_id(session, "compatibility").text == f"{compared['incompatibility']:.3f}"
+    assert joint.top(1)[0].text in by_id(session, "status").text
+
+
+def test_the_heat_map_holds_the_joint(at, mlm):
+    session = at(HERE)
+    until(session, lambda: session.execute_script(DRAWN))
+    want = map_answer({m: unmask.fill(TEXT, mlm=mlm, method=m) for m in ("ag", "product")}, mlm, 12)
+    ag, product = (want["methods"][m] for m in ("ag", "product"))
+    kept = [  # words without weight in either construction are left out
+        [i for i in range(12) if i < 4 or max(ag[side][i], product[side][i]) >= 0.004]
+        for side in ("row_marginals", "column_marginals")
+    ]
+    z, first, second, at_right, above = session.execute_script(
+        "const {data, layout} = document.getElementById('map-a');"
+        "return [data[0].z, layout.yaxis.ticktext, layout.xaxis.ticktext, data[2].x, data[1].y]"
+    )
+    assert first == [want["rows"][i]["text"] for i in kept[0]]
+    assert second == [want["columns"][j]["text"] for j in kept[1]]
+    assert at_right == pytest.approx([ag["row_marginals"][i] for i in kept[0]])
+    assert above == pytest.approx([ag["column_marginals"][j] for j in kept[1]])
+    cells = [[ag["probabilities"][i][j] for j in kept[1]] for i in kept[0]]
+    assert [[c**2 for c in row] for row in z] == [pytest.approx(row) for row in cells]
+    gaps = session.execute_script("return document.getElementById('map-d').data[0].z")
+    for row, i in zip(gaps, kept[0], strict=True):
+        expected = [ag["probabilities"][i][j] - product["probabilities"][i][j] for j in kept[1]]
+        assert [math.copysign(g * g, g) for g in row] == pytest.approx(expected, abs=1e-9)
+    assert session.find_elements(By.CSS_SELECTOR, "#map-a .heatmaplayer image")
+
+
+def test_fixing_a_word_moves_the_other_blank(at, mlm):
+    session = at(HERE)
+    before = by_id(session, "conditional").text
+    chips = session.find_elements(By.CSS_SELECTOR, "#chips-1 .chip")
+    chips[2].click()
+    until(session, lambda: by_id(session, "conditional").text != before)
+    blank, given = state(session)["g"].split(":")
+    want = unmask.fill(TEXT, mlm=mlm).conditional(0, {1: int(given)})
+    surface = mlm.vocabulary.surface
+    assert blank == "1"
+    assert rows(session, "conditional", ".t") == [
+        (shown(math.exp(f.log_prob)), surface(f.ids[0])) for f in want.top(8)
+    ]
+    assert f"to {want.entropy():.2f} nats" in by_id(session, "conditional").text
+    pressed = session.find_elements(By.CSS_SELECTOR, ".chip[aria-pressed='true']")
+    assert [p.get_attribute("data-id") for p in pressed] == [given]
+
+
+def test_a_click_on_the_map_fixes_a_word(at):
+    session = at(HERE)
+    until(session, lambda: session.execute_script(DRAWN))
+    chips = session.find_elements(By.CSS_SELECTOR, "#chips-0 .chip")
+    session.execute_script(
+        "document.getElementById('map-a').emit('plotly_click', {points: [{curveNumber: 0, x: 0, y: 1}]})"
+    )
+    until(session, lambda: chips[1].get_attribute("aria-pressed") == "true")
+
+
+def test_another_construction_asks_the_model_nothing(at, server, mlm):
+    session = at(HERE)
+    passes = server[0].state.desk.library.asked
+    settle(session, lambda: Select(by_id(session, "method")).select_by_value("gibbs"))
+    want = unmask.fill(TEXT, mlm=mlm, method="gibbs").top(1)[0]
+    assert rows(session, "fillings-a")[0] == (shown(math.exp(want.log_prob)), want.text)
+    assert by_id(session, "fillings-a-title").text == "gibbs"
+    assert server[0].state.desk.library.asked == passes
+
+
+def test_samples_are_sentences_with_both_blanks_filled(at):
+    session = at(HERE)
+    by_id(session, "draw").click()
+    until(session, lambda: len(session.find_elements(By.CSS_SELECTOR, "#samples li")) == 10)
+    for line in session.find_elements(By.CSS_SELECTOR, "#samples li"):
+        assert re.fullmatch(r"The ?\S+ ?\S+ at the casino\.", line.text)
+        assert len(line.find_elements(By.TAG_NAME, "mark")) >= 1
+
+
+def test_a_link_restores_the_state(at):
+    session = at(HERE)
+    settle(session, lambda: Select(by_id(session, "method")).select_by_value("hcb"))
+    settle(session, lambda: word(session, "casino").click())
+    settle(session, lambda: word(session, "man").click())
+    link, answers = by_id(session, "link").text, rows(session, "fillings-a")
+    assert link == session.current_url
+    session.get("about:blank")
+    session.get(link)
+    until(session, lambda: session.execute_script(SETTLED))
+    assert Select(by_id(session, "method")).first_selected_option.text == "hcb"
+    pressed = session.find_elements(By.CSS_SELECTOR, "#words [aria-pressed='true']")
+    assert [p.text for p in pressed] == ["man", "casino"]
+    assert rows(session, "fillings-a") == answers
+
+
+def test_the_calls_that_are_shown_do_the_same(at, mlm, settings):
+    session = at(HERE)
+    curl = by_id(session, "curl").text
+    answered = subprocess.run(["bash", "-c", curl], capture_output=True, check=True, text=True)
+    top = json.loads(answered.stdout)["fillings"][0]
+    assert (shown(top["probability"]), top["text"]) == rows(session, "fillings-a")[0]
+    python = by_id(session, "python").text
+    python = python.replace('unmask.load("tiny")', f"unmask.load({settings().models['tiny']!r})")
+    printed: list[str] = []
+    exec(python, {"print": printed.append})
+    assert printed[0].endswith(top["text"])
+    assert len(printed) == 10
+
+
+def test_the_keyboard_is_enough(at):
+    session = at(HERE)
+    session.execute_script("document.querySelector('#words button').focus()")
+
+    def focused():
+        return session.switch_to.active_element
+
+    focused().send_keys(Keys.TAB)
+    assert focused().text == "man"
+    assert focused().get_attribute("aria-label") == "man, blanked"
+    settle(session, lambda: focused().send_keys(Keys.SPACE))
+    assert focused().text == "man"  # the focus stays where the person is
+    assert focused().get_attribute("aria-pressed") == "false"
+    assert len(session.find_elements(By.CSS_SELECTOR, "#words [aria-pressed='true']")) == 1
+    assert not by_id(session, "maps").is_displayed()
+    settle(session, lambda: focused().send_keys(Keys.ENTER))
+    assert by_id(session, "maps").is_displayed()
+    order = []
+    for _ in range(60):
+        focused().send_keys(Keys.TAB)
+        order.append(focused().get_attribute("id") or focused().get_attribute("class") or focused().tag_name)
+    for reached in ("text", "examples", "method", "beside", "candidates", "chip", "draw", "summary"):
+        assert reached in order
+    outline = session.execute_script("return getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none"
+
+
+def test_a_screen_reader_is_told(at):
+    session = at(HERE)
+    assert by_id(session, "status").get_attribute("aria-live") == "polite"
+    assert "Heat map of ag. Likeliest pairs:" in by_id(session, "map-a").get_attribute("aria-label")
+    nameless = session.execute_script(
+        "return [...document.querySelectorAll('button, select, input')].filter(e => e.checkVisibility() &&"
+        "!e.textContent.trim() && !e.labels?.length && !e.ariaLabel).length"
+    )
+    assert nameless == 0
+    by_id(session, "numbers-table").find_element(By.TAG_NAME, "summary").click()
+    headers = session.find_elements(By.CSS_SELECTOR, "#table table:first-child tbody th[scope='row']")
+    assert len(headers) >= 5
+
+
+def test_an_error_is_told_and_can_be_mended(at):
+    session = at("#s=" + "a+" * 80 + "casino.&b=80", settled=False)
+    until(session, lambda: by_id(session, "trouble").is_displayed())
+    assert "the model's window holds 64" in by_id(session, "error").text
+    assert by_id(session, "trouble").get_attribute("role") == "alert"
+    field = by_id(session, "text")
+    field.clear()
+    field.send_keys(TEXT, Keys.ENTER)
+    until(session, lambda: session.execute_script(SETTLED))
+    assert not by_id(session, "trouble").is_displayed()
+
+
+def test_markup_in_a_sentence_stays_text(at):
+    session = at("#s=%3Cimg+src=x+onerror=document.title='owned'%3E+man+is.&b=8")
+    assert session.title == "unmask explorer"
+    assert "<img src=x" in by_id(session, "fillings-a").text.replace(" ", "").replace("<imgsrc", "<img src")
+    assert not session.find_elements(By.CSS_SELECTOR, "main img")
+
+
+def test_nothing_breaks_the_content_policy_but_one_hint_of_plotlys(at):
+    session = at(HERE)
+    until(session, lambda: session.execute_script(DRAWN))
+    errors = [e["message"] for e in session.get_log("browser") if e["level"] == "SEVERE"]
+    # plotly tries how an image may be scaled by a style attribute; refused, it does without
+    assert not [e for e in errors if not ("plotly.min.js" in e and "inline style" in e)]
+
+
+def test_it_fits_a_phone_and_follows_the_dark(at):
+    session = at(HERE)
+    light = session.execute_script("return getComputedStyle(document.documentElement).backgroundColor")
+    try:
+        prefer(session, "dark")
+        metrics = {"width": 375, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+        session.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        at(HERE)
+        dark = session.execute_script("return getComputedStyle(document.documentElement).backgroundColor")
+        assert dark != light
+        assert session.execute_script("return document.documentElement.scrollWidth") <= 375
+        boxes = [session.find_element(By.ID, name).rect for name in ("map-a", "map-b")]
+        assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
+    finally:
+        session.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        prefer(session, "light")
+
+
+def test_a_token_is_asked_for_and_kept_for_the_session(session, settings):
+    app = create_app(settings(token="open sesame"))
+    with listening(app) as address:
+        session.get(f"{address}/{HERE}")
+        until(session, lambda: by_id(session, "token-form").is_displayed())
+        by_id(session, "token").send_keys("open sesame", Keys.ENTER)
+        until(session, lambda: session.execute_script(SETTLED))
+        assert "$UNMASK_TOKEN" in by_id(session, "curl").text
+        assert "sesame" not in session.current_url + by_id(session, "curl").text
+
+
+def test_an_overload_is_told_and_the_page_tries_again(session, settings):
+    app = create_app(settings(limits=Limits(workers=1, queue=0)))
+    desk = app.state.desk
+    slowed(desk.library.shelf.take("tiny", Watch(60)).mlm, 0.001)
+    with listening(app) as address:
+        soon(lambda: desk.ready, 30)
+        held = Watch(60)
+        taken = desk.pool.submit(lambda watch: _hold(watch), held)
+        soon(lambda: desk.pool.busy == 1, 5)
+        session.get(f"{address}/{HERE}")
+        until(session, lambda: "busy" in by_id(session, "error").text)
+        assert "Trying again in" in by_id(session, "status").text
+        held.abandon()
+        until(session, lambda: session.execute_script(SETTLED))
+        assert not by_id(session, "trouble").is_displayed()
+        assert taken.done()
+
+
+def _hold(watch):
+    while True:
+        watch.check()
+        time.sleep(0.02)

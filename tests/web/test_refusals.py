@@ -1,0 +1,138 @@
+"""Whatever can't be answered gets its own status and one clear line, and never a traceback."""
+
+import pytest
+from fastapi.testclient import TestClient
+
+from unmask.web import Limits, create_app
+
+TEXT = "The [MASK] [MASK] at the casino."
+
+
+def refused(client: TestClient, status: int, path: str = "/v1/fill", **question) -> str:
+    response = client.post(path, json=question)
+    assert response.status_code == status, response.text
+    assert set(response.json()) == {"error"}
+    return response.json()["error"]
+
+
+class TestMisuse:
+    @pytest.mark.parametrize(
+        ("path", "question", "line"),
+        [
+            ("fill", {"text": "Nothing here."}, "the text has no blank"),
+            ("fill", {"text": "[MASK] [MASK] [MASK]"}, "the text has 3 blanks"),
+            ("fill", {"text": "___ " * 40}, "40 blanks"),
+            ("fill", {"text": "a " * 90 + "[MASK]"}, "the model's window holds 64"),
+            ("fill", {"text": TEXT, "method": "ag", "options": {"pivot": "man"}}, "ag has no option 'pivot'"),
+            ("score", {"text": TEXT}, "nothing is marked to be scored"),
+            ("score", {"text": "The {man"}, "a brace opens and does not close"),
+            ("conditional", {"text": TEXT, "given": "zebra"}, "'zebra' is"),
+            ("conditional", {"text": TEXT, "given": 999999}, "999999 is no token of this model"),
+            ("conditional", {"text": "The [MASK].", "given": "man"}, "a question about two blanks"),
+            ("map", {"text": "The [MASK]."}, "a question about two blanks"),
+            ("compare", {"text": "The [MASK]."}, "a question about two blanks"),
+            ("fill", {"text": TEXT, "candidates": 90}, "expected from 1 to 78 candidates"),
+        ],
+    )
+    def test_it_is_400_with_the_librarys_line(self, client, path, question, line):
+        assert line in refused(client, 400, f"/v1/{path}", **question)
+
+    def test_half_a_character_is_refused(self, client):
+        body = b'{"text": "\\ud800 [MASK]"}'
+        response = client.post("/v1/fill", content=body, headers={"Content-Type": "application/json"})
+        assert response.status_code in (400, 422)
+        assert "error" in response.json()
+
+
+class TestFields:
+    @pytest.mark.parametrize(
+        ("question", "line"),
+        [
+            ({}, "text: field required"),
+            ({"text": ""}, "text: string should have at least 1 character"),
+            ({"text": TEXT, "tpo": 3}, "tpo: extra inputs are not permitted"),
+            ({"text": TEXT, "top": 0}, "top: input should be greater than or equal to 1"),
+            ({"text": TEXT, "top": "3"}, "top: input should be a valid integer"),
+            ({"text": TEXT, "method": "bert"}, "method: value error, expected one of product"),
+            ({"text": TEXT, "truncate": 1}, "truncate: input should be a valid boolean"),
+            ({"text": TEXT, "seed": -1}, "seed: input should be greater"),
+            ({"text": TEXT, "options": {"rounds": 10**9}}, "options.rounds: input should be less"),
+            ({"text": TEXT, "options": {"tolerance": 1e-300}}, "options.tolerance: input should be greater"),
+        ],
+    )
+    def test_a_field_of_the_wrong_kind_is_named(self, client, question, line):
+        assert line in refused(client, 422, **question)
+
+    def test_what_is_no_json_is_400(self, client):
+        response = client.post("/v1/fill", content=b"{oh", headers={"Content-Type": "application/json"})
+        assert response.status_code == 400
+        assert "no JSON" in response.json()["error"]
+
+    def test_a_form_is_not_taken_for_json(self, client):
+        content = b'{"text": "The [MASK]."}'
+        response = client.post("/v1/fill", content=content, headers={"Content-Type": "text/plain"})
+        assert response.status_code == 422
+
+
+class TestLimits:
+    @pytest.mark.parametrize(
+        ("path", "question", "line"),
+        [
+            ("fill", {"text": "a" * 2001}, "2,001 characters, this server takes 2,000"),
+            (
+                "fill",
+                {"text": TEXT, "candidates": 101},
+                "candidates: 101 were asked for, and this server gives 100",
+            ),
+            ("fill", {"text": TEXT, "support": 1001}, "support: 1,001"),
+            ("fill", {"text": TEXT, "top": 201}, "top: 201"),
+            ("sample", {"text": TEXT, "number": 1001}, "number: 1,001"),
+            ("map", {"text": TEXT, "size": 65}, "size: 65"),
+        ],
+    )
+    def test_each_has_a_line_of_its_own(self, client, path, question, line):
+        assert line in refused(client, 422, f"/v1/{path}", **question)
+
+    def test_all_candidates_are_held_to_the_limit_too(self, settings):
+        with TestClient(create_app(settings(limits=Limits(candidates=40)))) as client:
+            line = refused(client, 422, text=TEXT, candidates="all")
+            assert "all candidates are 78 here, and this server asks about 40" in line
+            assert client.post("/v1/fill", json={"text": TEXT, "candidates": "all", "support": 40}).is_success
+
+    def test_tables_beyond_the_memory_budget_are_refused(self, settings):
+        with TestClient(create_app(settings(memory="30KB"))) as client:
+            assert "memory budget" in refused(client, 422, text=TEXT, support="all")
+
+
+class TestModels:
+    @pytest.mark.parametrize("name", ["gpt", "", "../tiny", "/etc/passwd", "english"])
+    def test_only_the_configured_ones_are_found(self, client, name):
+        status = 200 if name == "" else 404
+        response = client.post("/v1/fill", json={"text": TEXT, "model": name})
+        assert response.status_code == status
+
+    def test_a_directory_that_exists_is_no_name(self, client, settings):
+        line = refused(client, 404, text=TEXT, model=settings().models["tiny"])
+        assert line == "there is no model of that name here: expected one of tiny, other"
+
+    def test_one_that_cant_be_loaded_keeps_its_directory_to_itself(self, settings, tmp_path):
+        models = {"tiny": settings().models["tiny"], "broken": str(tmp_path / "secret")}
+        with TestClient(create_app(settings(models=models))) as client:
+            line = refused(client, 422, text=TEXT, model="broken")
+            assert "the model 'broken' can't be loaded" in line
+            assert "secret" not in line
+
+
+def test_an_unknown_path_and_method_are_told_in_json(client):
+    assert client.get("/v2/fill").status_code == 404
+    assert "error" in client.get("/v2/fill").json()
+    assert client.get("/v1/fill").status_code == 405
+    assert "error" in client.get("/v1/fill").json()
+
+
+def test_an_error_that_nobody_foresaw_tells_nothing_of_the_inside(client, desk, monkeypatch, caplog):
+    monkeypatch.setattr(desk.library, "said", lambda *_: 1 / 0)
+    line = refused(client, 500, text="A [MASK] of its own.")
+    assert "log" in line
+    assert "division" not in line
+    assert "division by zero" in caplog.text
