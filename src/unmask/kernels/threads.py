@@ -14,14 +14,18 @@ import torch
 
 Sums = TypeVar("Sums")
 
+PARTS = 8
+"""Parts of the rows for each thread: one that is held up takes fewer, and sums by part never change."""
+
 
 def over_rows(
     rows: int, work: Callable[[int, int, Sums], object], make_sums: Callable[[], Sums]
 ) -> list[Sums]:
-    """Call work(start, stop, sums) for as many parts of the rows as torch has threads; returns their sums."""
+    """Call work(start, stop, sums) for parts of the rows, on as many threads as torch; returns their sums."""
     threads = max(1, min(torch.get_num_threads(), rows))
-    edges = [rows * part // threads for part in range(threads + 1)]
-    sums = [make_sums() for _ in range(threads)]
+    parts = 1 if threads == 1 else min(rows, threads * PARTS)
+    edges = [rows * part // parts for part in range(parts + 1)]
+    sums = [make_sums() for _ in range(parts)]
     if threads == 1:
         work(0, rows, sums[0])
         return sums
