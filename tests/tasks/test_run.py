@@ -109,10 +109,20 @@ def test_every_architecture_can_be_fine_tuned(tmp_path, architecture, checkpoint
     assert TunedModel.load(run.model, device="cpu").evaluate_file(texts)[0] == run.scores
 
 
+@pytest.fixture
+def one_thread():
+    """Sums depend on how threads share them out: here as in `environment`."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def environment():
     return {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_a_killed_run_ends_as_if_it_had_not_been_killed(tmp_path, checkpoint):
     settings = toy.settings(
         tmp_path / "data", checkpoint("bert"), epochs=12, dropout=0.1, evaluate_every=4, patience=0
