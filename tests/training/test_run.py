@@ -15,6 +15,7 @@ import toy
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from unmask.training import Settings, train
+from unmask.training.denormals import without_denormals
 
 SCRIPT = Path(__file__).parent / "run_settings.py"
 TINY = {"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -188,3 +189,10 @@ def test_a_finished_run_can_be_taken_further(learned, tmp_path):
     steps = [entry["step"] for entry in again.history if "loss" in entry]
     assert max(steps) <= 203
     assert again.history[: len(result.history) - 2] == result.history[: len(result.history) - 2]
+
+
+def test_denormal_numbers_are_back_after_a_run():
+    tiny = torch.tensor(1e-40)
+    with without_denormals():
+        assert float(tiny * 1) == 0
+    assert float(tiny * 1) > 0

@@ -109,7 +109,7 @@ def test_the_main_path_from_a_sentence_to_its_numbers(at, mlm):
     field.send_keys(SENTENCE, Keys.ENTER)
     until(session, lambda: "Press a word" in by_id(session, "status").text)
     assert not by_id(session, "answer").is_displayed()
-    word(session, "man").click()
+    settle(session, lambda: word(session, "man").click())
     settle(session, lambda: word(session, "is").click())
 
     joint, product = (unmask.fill(TEXT, mlm=mlm, method=m) for m in ("ag", "product"))

@@ -29,6 +29,7 @@ from unmask.tasks.report import write_result
 from unmask.tasks.scores import Scores
 from unmask.tasks.settings import Settings
 from unmask.training import directory as run_directory
+from unmask.training.denormals import without_denormals
 from unmask.training.optimizer import parameters_of
 
 DROPOUTS = (
@@ -57,7 +58,8 @@ class Result:
 def finetune(settings: Settings, out: Path) -> Result:
     """Fine-tune, or go on with the run that `out` holds if its settings are the same."""
     try:
-        return _finetune(settings, out)
+        with without_denormals():
+            return _finetune(settings, out)
     except OSError as error:
         raise run_directory.disk_failure(error, out) from error
     except (RuntimeError, SafetensorError) as error:
@@ -81,7 +83,6 @@ def _finetune(settings: Settings, out: Path) -> Result:
     with PartialState().main_process_first():
         if PartialState().is_main_process:
             run_directory.claim(out, settings, "a run of 'unmask finetune'")
-    torch.set_flush_denormal(True)
     set_seed(settings.seed)
     model, tokenizer = open_with_head(
         locate(settings.model),

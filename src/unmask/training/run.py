@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
 
 from unmask.errors import Misuse
 from unmask.training import directory as run_directory
+from unmask.training.denormals import without_denormals
 from unmask.training.held_out import Score
 from unmask.training.materials import Materials, first_model, gather
 from unmask.training.optimizer import parameters_of
@@ -43,7 +43,8 @@ def train(settings: Settings, out: Path, *, courteous: bool = False) -> Result:
     `courteous` leaves busy cores to others: the number of threads follows the free ones.
     """
     try:
-        return _train(settings, out, courteous)
+        with without_denormals():
+            return _train(settings, out, courteous)
     except OSError as error:
         raise run_directory.disk_failure(error, out) from error
     except (RuntimeError, SafetensorError) as error:
@@ -63,7 +64,6 @@ def _train(settings: Settings, out: Path, courteous: bool) -> Result:
             f"expected a batch that {state.num_processes} processes × {settings.accumulate} parts divide, "
             f"got {settings.batch}: choose a multiple of {state.num_processes * settings.accumulate}"
         )
-    torch.set_flush_denormal(True)
     with state.main_process_first():
         if state.is_main_process:
             run_directory.claim(out, settings)
