@@ -1,4 +1,4 @@
-"""Numbers too small to matter are taken for zero while a model trains: they make arithmetic many times slower.
+"""Numbers too small to matter count as zero while a model trains: they make arithmetic many times slower.
 
 The processor keeps to it until told otherwise, for everything that the process computes; so it is told.
 """
