@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from browser import find
 
 from unmask.evaluation.compare import compare_runs, comparison_page, side_by_side
 from unmask.evaluation.report import comparison_table, facts, markdown, method_table, page
@@ -143,11 +144,7 @@ def test_the_page_needs_no_network_and_escapes_what_it_shows(summary):
 
 def test_the_page_opens_in_a_browser(summary, tmp_path):
     """Rendered by Chromium, if there is one: its pixels are not those of an empty page."""
-    from shutil import which
-
-    browser = which("chromium") or which("chromium-browser") or which("google-chrome")
-    if browser is None:
-        pytest.skip("no Chromium here")
+    browser, _ = find()
     (tmp_path / "report.html").write_text(page(summary, RECORDS), encoding="utf-8")
     shot = tmp_path / "report.png"
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1100,1400"]
