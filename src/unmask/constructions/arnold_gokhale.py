@@ -28,7 +28,7 @@ from unmask.conditionals import SMALLEST_LINEAR, Index, PairConditionals, cells
 from unmask.errors import Misuse
 from unmask.kernels.anderson import Anderson
 from unmask.kernels.counts import counts_of
-from unmask.kernels.laplacian import Laplacian, objective
+from unmask.kernels.laplacian import Laplacian, shortened
 from unmask.kernels.newman import Sweep, sweep, sweep_in_logs, sweep_on_device
 from unmask.pair import NormalisedJoint
 
@@ -201,11 +201,4 @@ def _descend(conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> tu
     if not slope < 0:  # clamping has turned it uphill
         step = (-at.gradient / at.degree.clamp_min(1e-300)).clamp(-LONGEST_STEP, LONGEST_STEP)
         slope = float(at.gradient @ step)
-    start = objective(conditionals, log_x, log_y)
-    a, size = len(log_x), 1.0
-    while size > 1e-8:
-        new_x, new_y = log_x + size * step[:a], log_y + size * step[a:]
-        if objective(conditionals, new_x, new_y) <= start + 1e-4 * size * slope + 1e-12 * abs(start):
-            return new_x, new_y
-        size /= 2
-    return log_x, log_y
+    return shortened(conditionals, log_x, log_y, step, slope)

@@ -32,7 +32,7 @@ from torch import Tensor
 
 from unmask.conditionals import Index, PairConditionals, cells
 from unmask.errors import Misuse
-from unmask.kernels.laplacian import Laplacian, objective
+from unmask.kernels.laplacian import Laplacian, shortened
 from unmask.kernels.weighted_newman import Sweep, Weighted, Weights, sweep, sweep_in_logs
 from unmask.pair import NormalisedJoint
 
@@ -165,14 +165,7 @@ def _descend(weighted: Weighted, log_x: Tensor, log_y: Tensor) -> tuple[Tensor, 
     slope = float(at.gradient @ step)
     if not slope < 0:  # clamping has turned it uphill
         return log_x, log_y
-    begin = objective(tables, log_x, log_y)
-    a, size = len(log_x), 1.0
-    while size > 1e-8:
-        new_x, new_y = log_x + size * step[:a], log_y + size * step[a:]
-        if objective(tables, new_x, new_y) <= begin + 1e-4 * size * slope + 1e-12 * abs(begin):
-            return new_x, new_y
-        size /= 2
-    return log_x, log_y
+    return shortened(tables, log_x, log_y, step, slope)
 
 
 def _newton_step(at: Laplacian) -> Tensor:

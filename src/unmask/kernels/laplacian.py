@@ -129,3 +129,17 @@ def _counted(
 def _norm(gradient: Tensor, tokens: Tensor) -> float:
     """Return the norm over tokens of a gradient that holds the sum over each lump's tokens."""
     return float((gradient.square() / tokens).sum().sqrt())
+
+
+def shortened(
+    conditionals: PairConditionals, log_x: Tensor, log_y: Tensor, step: Tensor, slope: float
+) -> tuple[Tensor, Tensor]:
+    """Return (log x, log y) after a step [a + b], halved until F falls by a share of its slope (Armijo)."""
+    start = objective(conditionals, log_x, log_y)
+    a, size = len(log_x), 1.0
+    while size > 1e-8:
+        new_x, new_y = log_x + size * step[:a], log_y + size * step[a:]
+        if objective(conditionals, new_x, new_y) <= start + 1e-4 * size * slope + 1e-12 * abs(start):
+            return new_x, new_y
+        size /= 2
+    return log_x, log_y
