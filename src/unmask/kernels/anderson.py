@@ -26,8 +26,8 @@ SMALLEST_SHARE = 1e-14
 class Anderson:
     """The memory of an iteration, and its next point.
 
-    In numpy and on one thread, for the few short vectors that it holds: the threads of a linear algebra library
-    wait for more work by spinning, which takes a core from the next sweep for tens of milliseconds.
+    In numpy and on one thread, for the few short vectors that it holds: the threads of a linear algebra
+    library wait for more work by spinning, which takes a core from the next sweep for tens of milliseconds.
 
     Args:
         weights: of the coordinates in the length of a residual, [n].
