@@ -109,6 +109,15 @@ class TestFill:
         every = parsed(run("fill", TEXT, "-m", bert, "--json", "--method", "all", "--top", 3))
         assert every == parsed(run("compare", TEXT, "-m", bert, "--json"))
 
+    @pytest.mark.parametrize("command", [("fill",), ("fill", "--method", "all"), ("compare",), ("explain",)])
+    def test_a_named_word_is_asked_about_however_unlikely(
+        self, run: Run, bert: str, command: tuple[str, ...]
+    ) -> None:
+        asked = (*command, TEXT, "-m", bert, "--json", "--candidates", 5, "--support", 20)
+        *_, unlikely = unmask.fill(TEXT, mlm=unmask.load(bert)).marginal(0).top(78)
+        without, named = parsed(run(*asked)), parsed(run(*asked, "--include", unlikely.tokens[0]))
+        assert (without["support_sizes"][0], named["support_sizes"][0]) == (20, 21)
+
 
 class TestScore:
     def test_json_holds_what_the_library_answers(
