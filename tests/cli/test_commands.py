@@ -193,8 +193,8 @@ class TestSmallCommands:
         assert "models" in parsed(run("models", "--json"))
         assert "--model DIRECTORY" in run("models").out
 
-    def test_cite_prints_bibtex_for_one_method_or_for_all(self, run: Run) -> None:
-        every, one = run("cite"), run("cite", "--method", "hcb")
+    def test_cite_prints_bibtex_for_one_thing_or_for_all(self, run: Run) -> None:
+        every, one = run("cite"), run("cite", "hcb")
         assert every.code == one.code == 0
         assert "besag1974" in one.out
         assert len(every.out) > len(one.out)
