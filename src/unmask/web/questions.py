@@ -170,8 +170,8 @@ def check(question: Question, limits: Limits) -> None:
         )
     if len(question.include) > limits.include:
         raise OverLimit(
-            f"include: {len(question.include):,} tokens were given, and this server takes {limits.include:,}: "
-            f"give fewer"
+            f"include: {len(question.include):,} tokens were given, and this server takes "
+            f"{limits.include:,}: give fewer"
         )
     for name, limit in ASKED_FOR.items():
         asked, most = getattr(question, name, None), getattr(limits, limit)
