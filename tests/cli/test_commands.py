@@ -94,8 +94,8 @@ class TestFill:
         assert "one blank" in run("fill", "The ___ is old", "--model", bert).out
 
     def test_more_fillings_than_there_are_give_all_there_are(self, run: Run, bert: str) -> None:
-        assert len(parsed(run("fill", "A ___", "-m", bert, "--json", "-n", 1000))["fillings"]) == 78
-        assert len(parsed(run("fill", "A ___ ___", "-m", bert, "--json", "-n", 9999))["fillings"]) == 78**2
+        assert len(parsed(run("fill", "A ___", "-m", bert, "--json", "-t", 1000))["fillings"]) == 78
+        assert len(parsed(run("fill", "A ___ ___", "-m", bert, "--json", "-t", 9999))["fillings"]) == 78**2
 
     def test_a_cut_text_is_mentioned_beside_the_result(self, run: Run, bert: str) -> None:
         long = "The [MASK] is" + " old" * 100

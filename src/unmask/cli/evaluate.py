@@ -18,7 +18,7 @@ def evaluate(
         str, typer.Option("--data", help="snli=DIR, xsum=FILE, text=FILE (.gz too), or hub:NAME[:SPLIT].")
     ],
     out: Annotated[
-        Path, typer.Option("--out", help="Folder of the run; one that holds this run is gone on with.")
+        Path, typer.Option("--out", "-o", help="Folder of the run; one that holds this run is gone on with.")
     ],
     model: o.Model = "english",
     pairs: Annotated[
@@ -26,7 +26,7 @@ def evaluate(
         typer.Option("--pairs", help="Which two tokens are blanked: random, contiguous or distance=1..8."),
     ] = "random",
     examples: Annotated[
-        str, typer.Option("--examples", "-n", help="How many sentences: a number, or all.")
+        str, typer.Option("--examples", help="How many sentences: a number, or all.")
     ] = "1000",
     methods: Annotated[
         str,

@@ -64,7 +64,7 @@ Ray = Annotated[
         help="Spread the work over a Ray cluster: one started here, or that of the address (or 'auto').",
     ),
 ]
-Top = Annotated[int, typer.Option("--top", "-n", min=1, help="How many fillings to show.")]
+Top = Annotated[int, typer.Option("--top", "-t", min=1, help="How many fillings to show.")]
 
 RESERVED = (
     "text",
