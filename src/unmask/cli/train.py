@@ -9,7 +9,10 @@ import typer
 
 
 def train(
-    out: Annotated[Path, typer.Option(help="Directory of the run; one that holds this run is gone on with.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="Directory of the run; one that holds this run is gone on with."),
+    ],
     corpus: Annotated[
         list[str] | None,
         typer.Option(

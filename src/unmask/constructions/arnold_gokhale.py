@@ -24,7 +24,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unmask.conditionals import SMALLEST_LINEAR, Index, PairConditionals, cells
+from unmask.conditionals import SMALLEST_LINEAR, Index, PairConditionals, block_of
 from unmask.errors import Misuse
 from unmask.kernels.anderson import Anderson
 from unmask.kernels.counts import counts_of
@@ -69,7 +69,7 @@ class ArnoldGokhale(NormalisedJoint):
         """Return log S - log(x_a + y_b)."""
         if self._fits_floats:
             assert self.conditionals.probabilities is not None
-            p, r = (cells(table, rows, columns) for table in self.conditionals.probabilities)
+            p, r = (block_of(table, rows, columns) for table in self.conditionals.probabilities)
             x, y = (v.exp().to(p.dtype) for v in (self.log_x[rows, None], self.log_y[None, columns]))
             return ((p + r) / (x + y)).log_()
         log_s = torch.logaddexp(

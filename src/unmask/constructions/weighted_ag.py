@@ -30,7 +30,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from unmask.conditionals import Index, PairConditionals, cells
+from unmask.conditionals import Index, PairConditionals, block_of
 from unmask.errors import Misuse
 from unmask.kernels.laplacian import Laplacian, shortened
 from unmask.kernels.weighted_newman import Sweep, Weighted, Weights, sweep, sweep_in_logs
@@ -91,7 +91,7 @@ class WeightedArnoldGokhale(NormalisedJoint):
         log_x, log_y = self.log_x[rows, None], self.log_y[None, columns]
         if self._fits_floats:
             assert self.conditionals.probabilities is not None
-            p, r = (cells(table, rows, columns) for table in self.conditionals.probabilities)
+            p, r = (block_of(table, rows, columns) for table in self.conditionals.probabilities)
             w_a, w_b, x, y = (v.exp().to(p.dtype) for v in (log_a, log_b, log_x, log_y))
             return ((p * w_b + r * w_a) / (x + y)).log_()
         p = self.conditionals.a_given_b(rows, columns).double()

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from unmask.conditionals import EVERYTHING, PairConditionals, row_blocks
-from unmask.kernels.counts import counts_of as tokens_of_cells
+from unmask.kernels.counts import counts_of
 from unmask.pair import PairJoint
 
 LOG_2 = 0.6931471805599453
@@ -37,23 +37,6 @@ FAR = 30.0
 CACHED_CELLS = 2**17
 SMALLEST_SUM = -60.0
 """Marginals below e^-60 are taken in log space: float32 probabilities end at e^-87."""
-
-
-class Counts(NamedTuple):
-    """How many tokens each row [a] and each column [b] stands for, in float64."""
-
-    a: Tensor
-    b: Tensor
-
-    @property
-    def contexts(self) -> float:
-        """How many contexts there are in all."""
-        return float(self.a.sum() + self.b.sum())
-
-
-def counts_of(conditionals: PairConditionals) -> Counts:
-    """Return how many tokens each row and column of the tables stands for: 1, unless told otherwise."""
-    return Counts(*tokens_of_cells(conditionals))
 
 
 @dataclass(frozen=True)
@@ -91,19 +74,19 @@ class Marginals(NamedTuple):
 
 def marginals_of(joint: PairJoint) -> Marginals:
     """Return the log marginals of a joint: the first of the two passes."""
-    counts = counts_of(joint.conditionals)
-    found = _marginals_of_probabilities(joint, counts)
+    found = _marginals_of_probabilities(joint)
     # a sum this small has lost digits, or all of them: take it in log space
     if min(float(found.a.min()), float(found.b.min())) < SMALLEST_SUM:
-        return _marginals_in_logs(joint, counts)
+        return _marginals_in_logs(joint)
     return found
 
 
-def _marginals_of_probabilities(joint: PairJoint, counts: Counts) -> Marginals:
+def _marginals_of_probabilities(joint: PairJoint) -> Marginals:
     """Sum probabilities in the tables' own precision: an exponential a cell."""
-    a, b = torch.empty_like(counts.a), torch.zeros_like(counts.b)
     dtype = joint.conditionals.dtype
-    n_a, n_b = counts.a.to(dtype), counts.b.to(dtype)
+    n_a, n_b = counts_of(joint.conditionals)
+    a, b = torch.empty_like(n_a), torch.zeros_like(n_b)
+    n_a, n_b = n_a.to(dtype), n_b.to(dtype)
     for rows in _small_blocks(joint):
         q = joint.log_block(rows, EVERYTHING).to(dtype).exp_()
         a[rows] = (q @ n_b).double()
@@ -111,9 +94,9 @@ def _marginals_of_probabilities(joint: PairJoint, counts: Counts) -> Marginals:
     return Marginals(a.log(), b.log())
 
 
-def _marginals_in_logs(joint: PairJoint, counts: Counts) -> Marginals:
+def _marginals_in_logs(joint: PairJoint) -> Marginals:
     """Do the same in log space and float64: the twin that nothing underflows in."""
-    log_a, log_b = counts.a.log(), counts.b.log()
+    log_a, log_b = (counts.log() for counts in counts_of(joint.conditionals))
     a, b = torch.empty_like(log_a), torch.full_like(log_b, -torch.inf)
     for rows in _small_blocks(joint):
         log_q = joint.log_block(rows, EVERYTHING).double()
@@ -147,18 +130,20 @@ class _Sums:
 
 def measure(joint: PairJoint, truth: tuple[int, int], marginals: Marginals | None = None) -> PairMetrics:
     """Return all metrics of a joint; `truth` are the row and the column of the true tokens."""
-    conditionals, counts = joint.conditionals, counts_of(joint.conditionals)
+    conditionals = joint.conditionals
     dtype = conditionals.dtype
+    counts_a, counts_b = counts_of(conditionals)
+    contexts = float(counts_a.sum() + counts_b.sum())
     marginals = marginals or marginals_of(joint)
     q_a, q_b = (m.to(dtype) for m in marginals)
-    n_a, n_b = counts.a.to(dtype), counts.b.to(dtype)
+    n_a, n_b = counts_a.to(dtype), counts_b.to(dtype)
     row, column = (torch.tensor([i], device=conditionals.device) for i in truth)
     true_cell = joint.log_block(row, column)
     sums = _Sums()
     above = true_contexts = 0.0
     for rows in _small_blocks(joint):
         log_q = joint.log_block(rows, EVERYTHING)
-        above += float(counts.a[rows] @ ((log_q > true_cell).to(dtype) @ n_b).double())
+        above += float(counts_a[rows] @ ((log_q > true_cell).to(dtype) @ n_b).double())
         log_q = log_q.to(dtype)
         weight = n_a[rows]
         by_column = sums.add(conditionals.a_given_b(rows).to(dtype), log_q - q_b, weight, n_b)
@@ -169,10 +154,10 @@ def measure(joint: PairJoint, truth: tuple[int, int], marginals: Marginals | Non
     return PairMetrics(
         float(true_cell.double()),
         *_true_conditionals(joint, row, column, float(true_cell.double()), marginals),
-        a_kl=sums.forward / counts.contexts,
+        a_kl=sums.forward / contexts,
         g_kl=true_contexts / 2,
-        reverse_kl=sums.backward / counts.contexts,
-        jsd=sums.shared / counts.contexts,
+        reverse_kl=sums.backward / contexts,
+        jsd=sums.shared / contexts,
         rank=1 + round(above),
     )
 
@@ -204,8 +189,7 @@ def average_kl(joint: PairJoint) -> float:
 
 def incompatibility(conditionals: PairConditionals) -> float:
     """Return the mean squared interaction of log p(a|b) - log p(b|a): 0 for conditionals of one joint."""
-    counts = counts_of(conditionals)
-    share_a, share_b = counts.a / counts.a.sum(), counts.b / counts.b.sum()
+    share_a, share_b = (counts / counts.sum() for counts in counts_of(conditionals))
     row_means, column_means = torch.empty_like(share_a), torch.zeros_like(share_b)
     for rows in row_blocks(len(share_a), len(share_b)):
         log_c = _log_c(conditionals, rows)

@@ -20,6 +20,8 @@ class Limits:
     """Characters of a text."""
     candidates: int = 1_024
     """Tokens a side that the model is asked about; `all` counts as the size of the support."""
+    include: int = 64
+    """Tokens that the model is asked about in any case, beside the candidates."""
     support: int = 20_000
     """Tokens that a blank may hold, where a number of them is asked for."""
     top: int = 1_000
