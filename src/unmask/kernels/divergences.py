@@ -83,7 +83,7 @@ def compiled_rows() -> Callable[..., None]:
         columns = len(log_b)
         zero, half = np.float32(0), np.float32(0.5)
         for a in range(start, stop):
-            forward = backward = shared = above = 0.0
+            forward, backward, shared, above = np.float64(0), np.float64(0), np.float64(0), np.float64(0)
             log_q_a, inverse_a = log_a[a], exp(-log_a[a])
             for piece in range(0, columns, PIECE):
                 f, w, s, n = zero, zero, zero, zero
