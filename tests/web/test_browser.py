@@ -211,6 +211,26 @@ def test_a_link_restores_the_state(at):
     assert rows(session, "fillings-a") == answers
 
 
+def test_a_link_that_does_not_fit_this_model_is_mended(at):
+    session = at(f"{HERE.replace('auto', 'many')}&g=0:99999999")
+    until(session, lambda: session.execute_script(SETTLED))
+    assert not by_id(session, "trouble").is_displayed()
+    assert state(session)["k"] == by_id(session, "candidates").get_attribute("value") == "auto"
+    blank, token = state(session)["g"].split(":")
+    assert (blank, int(token) < 99999999) == ("0", True)
+    assert "in the first blank" in by_id(session, "conditional").text
+
+
+def test_the_likeliest_cells_have_their_number_however_open_the_question(at, mlm):
+    session = at(HERE)
+    until(session, lambda: session.execute_script(DRAWN))
+    cells = session.execute_script("return document.getElementById('map-a').data[0].text.flat()")
+    best = math.exp(unmask.fill(TEXT, mlm=mlm).top(1)[0].log_prob)
+    assert best < 0.01
+    assert f"{100 * best:.2f}" in cells
+    assert "" in cells
+
+
 def test_the_calls_that_are_shown_do_the_same(at, mlm, settings):
     session = at(HERE)
     curl = by_id(session, "curl").text
