@@ -164,7 +164,9 @@ def predict(
     """Print what a fine-tuned model says of new text, one JSON object an example."""
     from unmask.tasks import TunedModel
 
-    for answer in TunedModel.load(model, device=device).predict_file(texts, Bar()):
+    answers, notes = TunedModel.load(model, device=device).predict_file(texts, Bar())
+    tell(notes)
+    for answer in answers:
         print_json(answer)
 
 
