@@ -23,6 +23,7 @@ USES = {
     "gibbs": ("heckerman2000", "grassmann1985"),
     "l2r": ("torroba2023",),
     "r2l": ("torroba2023",),
+    "mixture": ("torroba2023", "heckerman2000"),
     "grid": AG,
     "chain": ("torroba2023",),
     "learned": ("saunders1998",),

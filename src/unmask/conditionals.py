@@ -37,6 +37,7 @@ from unmask.vocabulary import Support
 
 EVERYTHING = slice(None)
 BLOCK_CELLS = 2**21
+CACHED_CELLS = 2**17
 STATES_AT_ONCE = 256
 
 SMALLEST_LINEAR = -80.0
@@ -233,6 +234,13 @@ class PairConditionals:
 def row_blocks(rows: int, columns: int) -> Iterator[slice]:
     """Cut the rows of a table into blocks of a bounded number of cells."""
     size = max(1, BLOCK_CELLS // columns)
+    for start in range(0, rows, size):
+        yield slice(start, min(start + size, rows))
+
+
+def cached_blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Cut the rows into blocks that stay in the processor's cache while several operations work on them."""
+    size = max(1, CACHED_CELLS // columns)
     for start in range(0, rows, size):
         yield slice(start, min(start + size, rows))
 

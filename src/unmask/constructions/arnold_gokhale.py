@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from unmask.conditionals import SMALLEST_LINEAR, Index, PairConditionals, block_of
+from unmask.constructions.blend import SMALLEST_FLOAT
 from unmask.errors import Misuse
 from unmask.kernels.anderson import Anderson
 from unmask.kernels.counts import counts_of
@@ -35,14 +36,46 @@ from unmask.pair import NormalisedJoint
 LONGEST_STEP = 5.0
 MOST_STEPS = 300
 FURTHEST_START = 60.0
-SMALLEST_FLOAT = -85.0
 MISLED = 2.0
 """By how much the gradient may grow after an extrapolated step before the step is taken back."""
 ROUNDING = 1e-7
 """The gradient a token, root mean square, below which arithmetic in float32 may be in the way."""
 
 
-class ArnoldGokhale(NormalisedJoint):
+class Quotient(NormalisedJoint):
+    """A joint proportional to S(a, b) / (x_a + y_b) with S = p(a|b) + p(b|a).
+
+    Attributes:
+        log_x, log_y: log x [a] and log y [b].
+    """
+
+    log_x: Tensor
+    log_y: Tensor
+
+    def log_weight(self, rows: Index, columns: Index) -> Tensor:
+        """Return log S - log(x_a + y_b)."""
+        if self._fits_floats:
+            assert self.conditionals.probabilities is not None
+            p, r = (block_of(table, rows, columns) for table in self.conditionals.probabilities)
+            x, y = (v.exp().to(p.dtype) for v in (self.log_x[rows, None], self.log_y[None, columns]))
+            return (p + r).div_(x + y).log_()
+        log_s = torch.logaddexp(
+            self.conditionals.a_given_b(rows, columns), self.conditionals.b_given_a(rows, columns)
+        )
+        return log_s - torch.logaddexp(self.log_x[rows, None], self.log_y[None, columns])
+
+    @cached_property
+    def _fits_floats(self) -> bool:
+        """Whether no S / (x + y) underflows, so that a cell costs one logarithm instead of four functions."""
+        if self.conditionals.probabilities is None:
+            return False
+        largest = float(torch.maximum(self.log_x.max(), self.log_y.max()))
+        return (
+            self.conditionals.smallest - largest - math.log(2) > SMALLEST_FLOAT and largest < -SMALLEST_FLOAT
+        )
+
+
+class ArnoldGokhale(Quotient):
     """The joint whose conditionals are closest to the given ones.
 
     Args:
@@ -64,28 +97,6 @@ class ArnoldGokhale(NormalisedJoint):
             raise Misuse(f"the sweeps of ag are a whole number from 0 on, got {sweeps}")
         self.log_x, self.log_y, solved = solve(conditionals, tolerance, sweeps)
         self.evidence |= solved
-
-    def log_weight(self, rows: Index, columns: Index) -> Tensor:
-        """Return log S - log(x_a + y_b)."""
-        if self._fits_floats:
-            assert self.conditionals.probabilities is not None
-            p, r = (block_of(table, rows, columns) for table in self.conditionals.probabilities)
-            x, y = (v.exp().to(p.dtype) for v in (self.log_x[rows, None], self.log_y[None, columns]))
-            return ((p + r) / (x + y)).log_()
-        log_s = torch.logaddexp(
-            self.conditionals.a_given_b(rows, columns), self.conditionals.b_given_a(rows, columns)
-        )
-        return log_s - torch.logaddexp(self.log_x[rows, None], self.log_y[None, columns])
-
-    @cached_property
-    def _fits_floats(self) -> bool:
-        """Whether no S / (x + y) underflows, so that a cell costs one logarithm instead of four functions."""
-        if self.conditionals.probabilities is None:
-            return False
-        largest = float(torch.maximum(self.log_x.max(), self.log_y.max()))
-        return (
-            self.conditionals.smallest - largest - math.log(2) > SMALLEST_FLOAT and largest < -SMALLEST_FLOAT
-        )
 
 
 def solve(

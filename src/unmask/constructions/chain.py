@@ -1,14 +1,19 @@
-"""l2r and r2l: the two chain orders, q(a, b) = m(a) p(b|a) and q(a, b) = m(b) p(a|b).
+"""l2r and r2l: the two chain orders, q(a, b) = m(a) p(b|a) and q(a, b) = m(b) p(a|b); mixture: half of each.
 
 One blank is filled with the other still masked, then the other given it. Each order is a distribution as it
-stands, with nothing to normalise; they differ as far as the model's conditionals are incompatible.
+stands, with nothing to normalise; they differ as far as the model's conditionals are incompatible. `mixture`
+leaves the order to chance, q(a, b) = [m(a) p(b|a) + m(b) p(a|b)] / 2. It is `gibbs` with the both-blank
+answers in the place of the stationary marginals, and the first round of `ag-weighted` from them.
 """
 
 from __future__ import annotations
 
+import math
+
 from torch import Tensor
 
 from unmask.conditionals import Index, PairConditionals
+from unmask.constructions.blend import Blend
 from unmask.pair import PairJoint
 
 
@@ -20,7 +25,8 @@ class LeftToRight(PairJoint):
 
     def log_block(self, rows: Index, columns: Index) -> Tensor:
         """Return log m(a) + log p(b|a)."""
-        return self.conditionals.a_alone[rows, None] + self.conditionals.b_given_a(rows, columns)
+        table = self.conditionals
+        return table.a_alone[rows, None].to(table.dtype) + table.b_given_a(rows, columns)
 
 
 class RightToLeft(PairJoint):
@@ -31,4 +37,19 @@ class RightToLeft(PairJoint):
 
     def log_block(self, rows: Index, columns: Index) -> Tensor:
         """Return log m(b) + log p(a|b)."""
-        return self.conditionals.b_alone[None, columns] + self.conditionals.a_given_b(rows, columns)
+        table = self.conditionals
+        return table.b_alone[None, columns].to(table.dtype) + table.a_given_b(rows, columns)
+
+
+class Mixture(PairJoint):
+    """Either order, each half of the time."""
+
+    def __init__(self, conditionals: PairConditionals) -> None:
+        super().__init__(conditionals, method="mixture")
+        self._blend = Blend(
+            conditionals, conditionals.a_alone - math.log(2), conditionals.b_alone - math.log(2)
+        )
+
+    def log_block(self, rows: Index, columns: Index) -> Tensor:
+        """Return log 1/2 [m(a) p(b|a) + m(b) p(a|b)]."""
+        return self._blend.log(rows, columns)

@@ -30,7 +30,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from unmask.conditionals import Index, PairConditionals, block_of
+from unmask.conditionals import Index, PairConditionals
+from unmask.constructions.blend import SMALLEST_FLOAT, Blend
 from unmask.errors import Misuse
 from unmask.kernels.laplacian import Laplacian, shortened
 from unmask.kernels.weighted_newman import Sweep, Weighted, Weights, sweep, sweep_in_logs
@@ -46,7 +47,6 @@ MOST_IDLE = 5
 MOST_PRODUCTS = 300
 SMALLEST_RESIDUAL = 1e-24
 RIDGE = 1e-12
-SMALLEST_FLOAT = -85.0
 
 
 class WeightedArnoldGokhale(NormalisedJoint):
@@ -81,36 +81,31 @@ class WeightedArnoldGokhale(NormalisedJoint):
         alone = (conditionals.a_alone.double(), conditionals.b_alone.double())
         log_w = tuple(log_weights(m, n, power) for m, n in zip(alone, log_n, strict=True))
         self.weighted = Weighted(conditionals, (log_w[0], log_w[1]), (log_n[0], log_n[1]))
+        self._blend = Blend(conditionals, *log_w)
         start = [(w - m).clamp(-FURTHEST_START, FURTHEST_START) for w, m in zip(log_w, alone, strict=True)]
         self.log_x, self.log_y, solved = solve(conditionals, self.weighted, start, tolerance, sweeps)
         self.evidence |= solved | {"power": power}
 
     def log_weight(self, rows: Index, columns: Index) -> Tensor:
         """Return log (w_b p(a|b) + w_a p(b|a)) - log(x_a + y_b)."""
-        log_a, log_b = self.weighted.log_w[0][rows, None], self.weighted.log_w[1][None, columns]
         log_x, log_y = self.log_x[rows, None], self.log_y[None, columns]
         if self._fits_floats:
-            assert self.conditionals.probabilities is not None
-            p, r = (block_of(table, rows, columns) for table in self.conditionals.probabilities)
-            w_a, w_b, x, y = (v.exp().to(p.dtype) for v in (log_a, log_b, log_x, log_y))
-            return ((p * w_b + r * w_a) / (x + y)).log_()
-        p = self.conditionals.a_given_b(rows, columns).double()
-        r = self.conditionals.b_given_a(rows, columns).double()
-        return torch.logaddexp(p + log_b, r + log_a) - torch.logaddexp(log_x, log_y)
+            x, y = (v.exp().to(self.conditionals.dtype) for v in (log_x, log_y))
+            return self._blend.plain(rows, columns).div_(x + y).log_()
+        return self._blend.log(rows, columns) - torch.logaddexp(log_x, log_y)
 
     @cached_property
     def _fits_floats(self) -> bool:
         """Whether no cell underflows as a float, so that it costs one logarithm."""
-        if self.conditionals.probabilities is None:
+        if not self._blend.fits_floats:
             return False
         lightest = min(float(w.min()) for w in self.weighted.log_w)
         largest = max(float(v.max()) for v in (self.log_x, self.log_y))
         smallest = min(float(v.min()) for v in (self.log_x, self.log_y))
-        within = -SMALLEST_FLOAT
         return (
             self.conditionals.smallest + lightest - largest > SMALLEST_FLOAT
-            and largest < within
-            and smallest > -within
+            and largest < -SMALLEST_FLOAT
+            and smallest > SMALLEST_FLOAT
         )
 
 

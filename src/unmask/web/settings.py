@@ -42,7 +42,7 @@ class Limits:
     """Requests that wait for a worker."""
     models: int = 2
     """Models held in memory."""
-    tables: int = 2 * 10**9
+    tables: int = 5 * 10**8
     """Bytes of what the models have said, kept so that a further question about a text asks nothing anew."""
     answers: int = 32 * 10**6
     """Bytes of answers kept for identical requests."""
