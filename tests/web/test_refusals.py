@@ -58,7 +58,14 @@ class TestFields:
             ({"text": TEXT, "method": "bert"}, "method: value error, expected one of product"),
             ({"text": TEXT, "truncate": 1}, "truncate: input should be a valid boolean"),
             ({"text": TEXT, "include": "man"}, "include: input should be a valid list"),
-            ({"text": TEXT, "include": [""]}, "include.0"),
+            (
+                {"text": TEXT, "include": [""]},
+                "include.0: string should have at least 1 character, or input should be a valid integer",
+            ),
+            (
+                {"text": TEXT, "candidates": "abc"},
+                "candidates: input should be a valid integer, or input should be 'auto' or 'all'",
+            ),
             ({"text": TEXT, "seed": -1}, "seed: input should be greater"),
             ({"text": TEXT, "options": {"rounds": 10**9}}, "options.rounds: input should be less"),
             ({"text": TEXT, "options": {"tolerance": 1e-300}}, "options.tolerance: input should be greater"),

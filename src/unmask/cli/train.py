@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from unmask.cli.terminal import say, speaks
+
 
 def train(
     out: Annotated[
@@ -78,8 +80,9 @@ def train(
         seed=seed,
     )
     result = run(wanted, out, courteous=courteous)
-    typer.echo(table(result.scores))
-    typer.echo(f"model: {result.model}")
+    if speaks():
+        say(table(result.scores))
+        say(f"model: {result.model}")
 
 
 def _require(*packages: str) -> None:

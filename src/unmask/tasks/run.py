@@ -104,6 +104,7 @@ def _finetune(settings: Settings, out: Path) -> Result:
     scores = tuned.score(examples.dev, encoded=encoded["dev"])
     if trainer.is_world_process_zero():
         write_result(out, settings, tuned, examples, scores, history)
+    PartialState().wait_for_everyone()
     return Result(out / "model", scores, history, notes)
 
 
