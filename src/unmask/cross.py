@@ -54,7 +54,7 @@ MEMBERS = 8
 """How many tokens of a group stand for it, beside those of it that were evaluated."""
 FIRST_CANDIDATES = 64
 MOST_CANDIDATES = 512
-TOLERANCE = 0.1
+TOLERANCE = 0.06
 """Nats of `estimated_error` down to which `auto` doubles the candidates."""
 
 
