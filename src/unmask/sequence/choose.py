@@ -38,7 +38,7 @@ from unmask.sequence.asking import (
 from unmask.sequence.chain import Chain, Order
 from unmask.sequence.grid import GridJoint
 from unmask.sequence.independent import Independent
-from unmask.sequence.tailed import PAIR_CANDIDATES, pair_joint
+from unmask.sequence.pairs import PAIR_CANDIDATES, pair_joint
 from unmask.vocabulary import Support
 
 SMALLEST_GRID = 8

@@ -34,8 +34,9 @@ from unmask.sequence.benchmarks.intervals import mean, share
 from unmask.sequence.chain import Chain
 from unmask.sequence.grid import GridJoint
 from unmask.sequence.independent import Independent
+from unmask.sequence.pairs import pair_joint
 from unmask.sequence.sentences import Reader, Sentence
-from unmask.sequence.tailed import TailedGrid, pair_joint
+from unmask.sequence.tailed import TailedGrid
 from unmask.vocabulary import Support
 
 METHODS = ("independent", "greedy", "beam", "grid-ag", "chain-ag")
