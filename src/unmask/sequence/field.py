@@ -14,8 +14,8 @@ from torch import Tensor
 
 from unmask.cloze import Cloze
 from unmask.mlm import MaskedLM
-from unmask.sequence.table import TableJoint
 from unmask.sequence.pairs import PAIR_CANDIDATES, pair_joint
+from unmask.sequence.table import TableJoint
 from unmask.vocabulary import Support
 
 

@@ -11,8 +11,8 @@ in), 2K + 1 inside them, once for the block. So most pairs of a real text take t
 
 Why not `cross_conditionals`, which make joints over all pairs elsewhere in this package: their tail is an
 estimate, good where the tokens asked for are among those that the model was asked about. A chain that is
-searched, drawn from and summed over has to be one distribution, whatever it is asked for. What was measured is
-in docs/beyond-pairs.md.
+searched, drawn from and summed over has to be one distribution, whatever it is asked for. What was measured
+is in docs/beyond-pairs.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from unmask.conditionals import PairConditionals, exact_conditionals
 from unmask.constructions import construct
 from unmask.joint import Joint, TokenDistribution, Tokens
 from unmask.mlm import MaskedLM
-from unmask.progress import Progress, silent
 from unmask.sequence.sequential import SequentialJoint
 from unmask.vocabulary import Support
 
@@ -53,13 +52,16 @@ def pair_joint(
     *,
     method: str = "ag",
     candidates: int = PAIR_CANDIDATES,
-    progress: Progress = silent,
+    states: Tensor | None = None,
     **options: Any,
 ) -> Joint:
-    """Make the joint of a block of two: of all pairs if there are few tokens, with a tail otherwise."""
+    """Make the joint of a block of two: of all pairs if there are few tokens, with a tail otherwise.
+
+    The arguments are those of `TailedPair`.
+    """
     if joined_on(supports, candidates) > candidates:
-        return construct(method, exact_conditionals(mlm, cloze, supports, progress), **options)
-    return TailedPair(mlm, cloze, supports, method=method, candidates=candidates, **options)
+        return construct(method, exact_conditionals(mlm, cloze, supports), **options)
+    return TailedPair(mlm, cloze, supports, method=method, candidates=candidates, states=states, **options)
 
 
 class TailedPair(SequentialJoint):
@@ -74,6 +76,7 @@ class TailedPair(SequentialJoint):
         supports: the tokens that each may hold.
         method: the construction that joins the candidates.
         candidates: how many a blank.
+        states: the model's states at the two blanks, both masked, [2, features], if they are known already.
         options: of the construction.
     """
 
@@ -85,17 +88,20 @@ class TailedPair(SequentialJoint):
         *,
         method: str = "ag",
         candidates: int = PAIR_CANDIDATES,
+        states: Tensor | None = None,
         **options: Any,
     ) -> None:
         super().__init__(supports, method=method, evidence={"passes": 0}, cloze=cloze)
         self._mlm, self._text, self._options = mlm, cloze, options
-        self._count = candidates
+        self._count, self._states = candidates, states
 
     @cached_property
     @torch.inference_mode()
     def _alone(self) -> tuple[Tensor, Tensor]:
         """log m(a) and log m(b), over the supports: one pass."""
-        states = self._mlm.states_at(torch.tensor([self._text.ids]), self._text.blanks)[0]
+        states = self._states
+        if states is None:
+            states = self._mlm.states_at(torch.tensor([self._text.ids]), self._text.blanks)[0]
         self.evidence["passes"] += 1
         a, b = (
             self._mlm.decoder(support.ids)(state).cpu().double().log_softmax(-1)
@@ -110,14 +116,15 @@ class TailedPair(SequentialJoint):
         return log_a.topk(min(self._count, len(log_a))).indices.sort().values
 
     @cached_property
-    def _logits(self) -> Tensor:
-        """The logits at the second blank given each candidate of the first, [K, second]."""
-        return self._logits_given(self._a)
+    def _given_a(self) -> tuple[Tensor, Tensor]:
+        """log p(b|a) of the candidates a, [K, second], and the logits' normalisers, [K]."""
+        logits = self._logits_given(self._a)
+        log_z = logits.logsumexp(-1)
+        return logits - log_z[:, None], log_z
 
-    @cached_property
+    @property
     def _rows(self) -> Tensor:
-        """log p(b|a) of the candidates a, [K, second]."""
-        return self._logits.double().log_softmax(-1)
+        return self._given_a[0]
 
     @cached_property
     def _b(self) -> Tensor:
@@ -141,7 +148,7 @@ class TailedPair(SequentialJoint):
         a_given_b = self._mlm.decoder(kept[0].ids)(states).cpu().double().T
         table = PairConditionals.from_logits(
             a_given_b,
-            self._logits[:, self._b].double(),
+            self._rows[:, self._b] + self._given_a[1][:, None],
             self._alone[0][self._a],
             self._alone[1][self._b],
             a_support=kept[0],
@@ -237,12 +244,13 @@ class TailedPair(SequentialJoint):
         if known.any():
             rows[known] = self._rows[torch.searchsorted(self._a, a[known])]
         if not known.all():
-            rows[~known] = self._logits_given(a[~known]).double().log_softmax(-1)
+            rows[~known] = self._logits_given(a[~known]).log_softmax(-1)
         return rows
 
     @torch.inference_mode()
     def _logits_given(self, a: Tensor) -> Tensor:
+        """Ask the model about the second blank with each token in the first, [a, second]."""
         ids = self.supports[0].ids[a]
         states = self._mlm.filled_states(self._text, 0, ids, self._text.blanks[1])
         self.evidence["passes"] += len(ids)
-        return self._mlm.decoder(self.supports[1].ids)(states).cpu()
+        return self._mlm.decoder(self.supports[1].ids)(states).cpu().double()
