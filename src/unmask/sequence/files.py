@@ -56,6 +56,11 @@ class ScoreSettings:
         if self.candidates < 1:
             raise Misuse(f"expected at least 1 candidate a blank for ag-chain, got {self.candidates}")
 
+    def lasting(self) -> dict[str, Any]:
+        """What the records depend on, as JSON gives it back."""
+        fixed = {name: value for name, value in asdict(self).items() if name not in ("device", "memory")}
+        return fixed | {"scores": list(self.scores)}
+
 
 def make_scorer(settings: ScoreSettings) -> Scorer:
     """Load the model and return what scores lines with it; also what a worker of a cluster does first."""
@@ -228,13 +233,7 @@ def _in_chunks(lines: Iterator[Line], size: int) -> Iterator[list[Line]]:
 
 def _check_same(records: Records, settings: ScoreSettings, lengths: Lengths | None) -> dict[int, int]:
     """Return what is done already, line number -> hash of its text; refuse records of other settings."""
-    fixed = {name: value for name, value in asdict(settings).items() if name not in ("device", "memory")}
-    wanted = {
-        "key": SETTINGS,
-        **fixed,
-        "scores": list(settings.scores),
-        "lengths": getattr(lengths, "name", None),
-    }
+    wanted = {"key": SETTINGS, **settings.lasting(), "lengths": getattr(lengths, "name", None)}
     if not len(records):
         records.append(wanted)
         return {}

@@ -41,8 +41,8 @@ from unmask.sequence.sentences import Hidden, Sentence, masked_copy
 from unmask.vocabulary import Support
 
 ROWS_AT_ONCE = 64
-KEPT_BYTES = 64 * 2**20
-"""What the joints of blocks that are kept for later sentences may take."""
+KEPT_SHARE = 16
+"""What part of the memory budget the joints of blocks that are kept for later sentences may take."""
 
 
 def _itself(_sentence: Sentence, place: int) -> Iterable[int]:
@@ -277,7 +277,8 @@ class SentenceScorer:
         for text in texts:
             groups[len(text.ids)].append(text)
         support = (self.support, self.support)
-        kept = max(1, KEPT_BYTES // (8 * joined_on(support, self.candidates) * len(self.support)))
+        one = 8 * joined_on(support, self.candidates) * len(self.support)
+        kept = max(1, self.mlm.memory // KEPT_SHARE // one)
         for _, members in sorted(groups.items()):
             new = [text for text in members if text not in self._blocks]
             states = dict(zip(new, self._both_blank(new), strict=True))
