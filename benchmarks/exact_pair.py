@@ -22,7 +22,7 @@ from unmask.evaluation.metrics import incompatibility
 from unmask.evaluation.metrics import measure as metrics_of
 
 
-def ours(text: str, model: str, tokens: int | None, memory: str = "4GB") -> dict[str, Any]:
+def ours(text: str, model: str, tokens: int | None, memory: str) -> dict[str, Any]:
     """Do a whole pair by unmask and return its seconds, its peak memory and its metrics."""
     mlm = unmask.load(model, device="cpu", memory=memory)
     cloze = parse_braces(text, mlm.vocabulary, mlm.window)
@@ -70,10 +70,11 @@ def main() -> None:
     options.add_argument("--text", default=TEXT, help="two words in braces")
     options.add_argument("--model", default="english")
     options.add_argument("--tokens", type=int, help="only so many tokens of the vocabulary")
+    options.add_argument("--memory", default="4GB", help="the budget of our side")
     options.add_argument("--only-ours", action="store_true", help="one side alone, as JSON")
     given = options.parse_args()
     if given.only_ours:
-        print(json.dumps(ours(given.text, given.model, given.tokens)))
+        print(json.dumps(ours(given.text, given.model, given.tokens, given.memory)))
         return
     print(f"## The whole exact pair\n\n{describe()}\n")
     found = measure(given.text, given.model, given.tokens)

@@ -1,4 +1,4 @@
-"""A text's exact tables, kept under build/ once made: the solver's benchmarks start from real ones."""
+"""A text's exact tables, kept under build/ by the model's weights: the solver is timed on real ones."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from machine import BUILD
 from unmask.api import conditionals
 from unmask.cloze import parse_braces
 from unmask.conditionals import PairConditionals
+from unmask.evaluation.run import fingerprint
 from unmask.vocabulary import Support
 
 TEXT = "The {man} {is} playing in the park."
@@ -20,16 +21,16 @@ PARTS = ("a_table", "b_table", "a_alone", "b_alone", "a_log_z", "b_log_z")
 
 def tables_of(text: str = TEXT, model: str = "english") -> PairConditionals:
     """Return the exact conditionals of a text with two words in braces, as probabilities."""
-    path = BUILD / f"tables-{hashlib.sha256(f'{model} {text}'.encode()).hexdigest()[:12]}.pt"
+    mlm = unmask.load(model, device="cpu")
+    path = BUILD / f"tables-{hashlib.sha256(f'{fingerprint(mlm)} {text}'.encode()).hexdigest()[:12]}.pt"
     if not path.exists():
-        _make(text, model, path)
+        _make(text, mlm, path)
     found = torch.load(path, weights_only=True)
     support = Support.numbered(len(found["a_alone"]))
     return PairConditionals(*(found[part] for part in PARTS), support, support, {}, linear=True)
 
 
-def _make(text: str, model: str, path: Path) -> None:
-    mlm = unmask.load(model, device="cpu")
+def _make(text: str, mlm: unmask.MaskedLM, path: Path) -> None:
     made = conditionals(mlm, parse_braces(text, mlm.vocabulary, mlm.window), candidates="all")
     assert isinstance(made, PairConditionals)
     probabilities = made.probabilities

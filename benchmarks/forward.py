@@ -4,6 +4,9 @@ The baseline is the library's own model, which computes every position in every 
 asked position only (a hook cuts the encoder's output), in batches of whichever size of BATCHES serves it
 best. Both have the same weights and go as far as the logits of all tokens; they take turns, and the best time
 of each counts, so that what else the machine does weighs on neither. Their log-probabilities are compared.
+
+A second table shows what a text costs by how many are asked about at once: whether it would pay to gather
+the candidates of several examples into one batch.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ from unmask.hooks import output_cut
 LENGTHS = (10, 16, 24, 40)
 BATCHES = (512, 1024, 2048)
 """How many tokens a batch of the baseline holds."""
+TOGETHER = (1, 4, 16, 32, 64, 128, 256)
+"""How many texts of 16 tokens are asked about at once, for the second table."""
 
 
 def measure(
@@ -49,13 +54,31 @@ def measure(
     return {"engine": fast.filled_by, "threads": torch.get_num_threads(), "rows": rows}
 
 
+def together(
+    model: str = "english", counts: Sequence[int] = TOGETHER, *, length: int = 16, repeats: int = 5
+) -> dict[int, float]:
+    """Return the milliseconds a text takes where so many are asked about at once, head included."""
+    mlm = unmask.load(model, device="cpu")
+    best = dict.fromkeys(counts, float("inf"))
+    for _ in range(repeats + 1):
+        for count in counts:
+            text, chosen = _text(mlm, length, count)
+            _, taken = _timed(partial(_filled, mlm, text, chosen))
+            best[count] = min(best[count], 1000 * taken / count)
+    return best
+
+
+def _filled(mlm: Any, text: Cloze, chosen: Tensor) -> Tensor:
+    decoded: Tensor = mlm.decode(mlm.filled_states(text, 0, chosen, text.blanks[1]))
+    return decoded
+
+
 def _compare(fast: Any, plain: Any, length: int, count: int, repeats: int) -> dict[str, Any]:
     text, chosen = _text(fast, length, count)
     asked = text.blanks[1]
     ids = plain.fillings(text, 0, chosen)
 
-    def engine() -> Tensor:
-        return fast.decode(fast.filled_states(text, 0, chosen, asked))
+    engine = partial(_filled, fast, text, chosen)
 
     def baseline(size: int) -> Callable[[], Tensor]:
         return lambda: torch.cat([_plain(plain.model, part, asked) for part in ids.split(size)])
@@ -115,7 +138,11 @@ def main() -> None:
     print(f"{machine}, torch {torch.__version__}, float32, model {given.model}\n")
     chosen = {"lengths": given.lengths, "tokens": given.tokens, "repeats": given.repeats}
     found = measure(given.model, **chosen, show=partial(print, flush=True))
-    print(f"\nThe passes were made by: {found['engine']}.")
+    print(f"\nThe passes were made by: {found['engine']}.\n")
+    costs = together(given.model, repeats=given.repeats)
+    print("| texts of 16 tokens at once | " + " | ".join(map(str, costs)) + " |")
+    print("|---" * (len(costs) + 1) + "|")
+    print("| engine, ms a text | " + " | ".join(f"{cost:.2f}" for cost in costs.values()) + " |")
 
 
 if __name__ == "__main__":

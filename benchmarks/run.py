@@ -22,13 +22,25 @@ SHORT = {
     "forward": ["forward.py"],
     "solver": ["solver.py"],
     "exact-pair": ["exact_pair.py"],
+    "memory": ["memory.py"],
     "scoring": ["scoring.py"],
     "training": ["training.py"],
 }
+SNLI = ("--data", "{data}/snli/dev.tsv")
 LONG = {
-    "cross": ["cross.py", "--data", "{data}/snli/dev.tsv", "--pairs", "50"],
+    "cross": ["cross.py", *SNLI, "--pairs", "50"],
     "wide-exact": ["wide_exact.py"],
-    "cross-wide": ["cross.py", "--data", "{data}/snli/dev.tsv", "--pairs", "4", "--model", "wide"],
+    "cross-wide": [
+        "cross.py",
+        "--data",
+        "{data}/snli/dev.tsv",
+        "--pairs",
+        "3",
+        "--timed",
+        "3",
+        "--model",
+        "wide",
+    ],
     "growth": ["growth.py"],
 }
 

@@ -104,6 +104,10 @@ def r2l(c):
     return p * b[None, :]
 
 
+def mixture(c):
+    return (l2r(c) + r2l(c)) / 2
+
+
 def gibbs(c):
     p, r, _, _ = dense(c)
     step = r.T @ p
@@ -192,4 +196,5 @@ REFERENCES = {
     "gibbs": gibbs,
     "l2r": l2r,
     "r2l": r2l,
+    "mixture": mixture,
 }

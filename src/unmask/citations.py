@@ -101,6 +101,7 @@ METHODS = {
     "gibbs": ("heckerman2000", "grassmann1985"),
     "l2r": ("torroba2023",),
     "r2l": ("torroba2023",),
+    "mixture": ("torroba2023", "heckerman2000"),
     "grid": ("arnold1998", "torroba2023", "newman2023"),
     "chain": ("torroba2023",),
     "pll": ("wang2019", "salazar2020"),

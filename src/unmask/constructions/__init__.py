@@ -12,7 +12,7 @@ from typing import Any
 from unmask.conditionals import PairConditionals
 from unmask.constructions.arnold_gokhale import ArnoldGokhale
 from unmask.constructions.arnold_gokhale_published import ArnoldGokhalePublished
-from unmask.constructions.chain import LeftToRight, RightToLeft
+from unmask.constructions.chain import LeftToRight, Mixture, RightToLeft
 from unmask.constructions.gibbs import Gibbs
 from unmask.constructions.hcb import HammersleyCliffordBesag
 from unmask.constructions.mrf import LogitField, ProbabilityField
@@ -32,6 +32,7 @@ CONSTRUCTIONS: dict[str, type[PairJoint]] = {
     "gibbs": Gibbs,
     "l2r": LeftToRight,
     "r2l": RightToLeft,
+    "mixture": Mixture,
 }
 
 

@@ -1,11 +1,16 @@
-"""l2r and r2l: the two chain orders, q(a, b) = m(a) p(b|a) and q(a, b) = m(b) p(a|b).
+"""l2r and r2l: the two chain orders, q(a, b) = m(a) p(b|a) and q(a, b) = m(b) p(a|b); mixture: half of each.
 
 One blank is filled with the other still masked, then the other given it. Each order is a distribution as it
-stands, with nothing to normalise; they differ as far as the model's conditionals are incompatible.
+stands, with nothing to normalise; they differ as far as the model's conditionals are incompatible. `mixture`
+leaves the order to chance, q(a, b) = [m(a) p(b|a) + m(b) p(a|b)] / 2. It is `gibbs` with the both-blank
+answers in the place of the stationary marginals, and the first round of `ag-weighted` from them.
 """
 
 from __future__ import annotations
 
+import math
+
+import torch
 from torch import Tensor
 
 from unmask.conditionals import Index, PairConditionals
@@ -32,3 +37,17 @@ class RightToLeft(PairJoint):
     def log_block(self, rows: Index, columns: Index) -> Tensor:
         """Return log m(b) + log p(a|b)."""
         return self.conditionals.b_alone[None, columns] + self.conditionals.a_given_b(rows, columns)
+
+
+class Mixture(PairJoint):
+    """Either order, each half of the time."""
+
+    def __init__(self, conditionals: PairConditionals) -> None:
+        super().__init__(conditionals, method="mixture")
+
+    def log_block(self, rows: Index, columns: Index) -> Tensor:
+        """Return log [m(a) p(b|a) + m(b) p(a|b)] - log 2."""
+        table = self.conditionals
+        a_first = table.a_alone[rows, None] + table.b_given_a(rows, columns)
+        b_first = table.b_alone[None, columns] + table.a_given_b(rows, columns)
+        return torch.logaddexp(a_first, b_first) - math.log(2)

@@ -76,7 +76,7 @@ def evaluate(
         )
     config = {
         "settings": settings.record(),
-        "weights": _fingerprint(mlm),
+        "weights": fingerprint(mlm),
         "examples_drawn": _drawn(examples),
         "unmask": __version__,
         "skipped": sentences.skipped | passed,
@@ -212,7 +212,7 @@ def _check_records(records: Records, examples: list[Example]) -> None:
         )
 
 
-def _fingerprint(mlm: MaskedLM) -> str:
+def fingerprint(mlm: MaskedLM) -> str:
     """Return a digest of the model's weights."""
     digest = hashlib.sha256()
     for name, weight in sorted(mlm.model.state_dict().items()):

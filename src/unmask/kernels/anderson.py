@@ -26,8 +26,8 @@ SMALLEST_SHARE = 1e-14
 class Anderson:
     """The memory of an iteration, and its next point.
 
-    In numpy, for the few short vectors that it holds: a larger library's threads would cost more than they
-    save.
+    In numpy and on one thread, for the few short vectors that it holds: the threads of a linear algebra
+    library wait for more work by spinning, which takes a core from the next sweep for tens of milliseconds.
 
     Args:
         weights: of the coordinates in the length of a residual, [n].
@@ -50,17 +50,22 @@ class Anderson:
         residual = landing - theta
         if self._last is not None:
             change = residual - self._last[1]
-            scale = 1 / max(float(np.sqrt(change @ (self._weights * change))), 1e-300)
+            scale = 1 / max(float(np.sqrt(_dot(change, self._weights * change))), 1e-300)
             self._moves.append(scale * (landing - self._last[0]))
             self._changes.append(scale * change)
         self._last = (landing, residual)
         if not self._changes:
             return landing
         weighted = [self._weights * change for change in self._changes]
-        gram = np.array([[one @ other for other in weighted] for one in self._changes])
-        pull = np.array([one @ residual for one in weighted])
+        gram = np.array([[_dot(one, other) for other in weighted] for one in self._changes])
+        pull = np.array([_dot(one, residual) for one in weighted])
         shares = np.linalg.lstsq(gram, pull, rcond=SMALLEST_SHARE)[0]
         step: Vector = sum(
             (share * move for share, move in zip(shares, self._moves, strict=True)), np.zeros_like(landing)
         )
         return landing - step if np.abs(step).max() < FURTHEST else landing
+
+
+def _dot(one: Vector, other: Vector) -> float:
+    """Return the inner product without asking a linear algebra library, see `Anderson`."""
+    return float(np.einsum("i,i->", one, other))

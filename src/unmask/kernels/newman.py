@@ -158,7 +158,10 @@ def compiled_rows() -> Callable[..., None]:
 
 
 def sweep_on_device(conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> Sweep:
-    """Do the same on probabilities in plain torch, block by block of rows, wherever the tables are."""
+    """Do the same on probabilities in plain torch, block by block of rows, wherever the tables are.
+
+    Tested on the CPU; on CUDA, which it is meant for, it has not been run.
+    """
     n_a, n_b = counts_of(conditionals)
     num, den = torch.empty_like(log_x), torch.empty_like(log_x)
     above, below = torch.zeros_like(log_y), torch.zeros_like(log_y)
