@@ -75,7 +75,7 @@ class TestBlimp:
     def test_a_cluster_gives_the_same_accuracies(self, directory, checkpoint, tmp_path):
         settings = ScoreSettings(model=str(checkpoint("bert")), scores=("pll", "ag-chain"))
         here = run_blimp(directory, settings)
-        assert run_blimp(directory, settings, ray="local", workers=1, out=tmp_path / "out.jsonl") == here
+        assert run_blimp(directory, settings, ray="local", workers=1, out=tmp_path / "out.records") == here
         with pytest.raises(Misuse, match="give --ray too"):
             run_blimp(directory, settings, workers=2)
 
