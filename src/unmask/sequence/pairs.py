@@ -35,7 +35,7 @@ LARGEST_EXACT_PAIR = 512
 PAIR_CANDIDATES = 16
 """Tokens a blank on which the pairs of a chain are joined."""
 ROWS_AT_ONCE = 64
-ROWS_TRIED = 64
+ROWS_TRIED = 16
 """Of the first tokens outside the grid, how many `top` tries at the most."""
 
 

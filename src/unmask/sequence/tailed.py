@@ -7,7 +7,7 @@ the one-token chain C, left to right, which is a distribution over all V^n filli
 
 g being the joint on the grid and C(G) the mass that the chain gives to the grid. q sums to 1, differs from
 the chain in how the grid's mass is shared out and in nothing else, and costs the passes of the grid and of
-the chain on it: 1 + K + ... + K^(n-1). For two blanks `unmask.sequence.pairs` does the same with fewer.
+the chain on it: 1 + K + ... + K^(n-2) (the last blank's are the grid's own). For two blanks `unmask.sequence.pairs` does the same with fewer.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unmask.joint import Joint, Tokens
+from unmask.joint import Tokens
 from unmask.sequence.chain import STATES_AT_ONCE, STILL_BLANK, Chain, Filled
+from unmask.sequence.grid import GridJoint
 from unmask.sequence.sequential import SequentialJoint
 from unmask.vocabulary import Support
 
@@ -27,18 +28,20 @@ class TailedGrid(SequentialJoint):
     Args:
         inner: the joint over the grid's candidates.
         tail: the one-token chain, left to right, over the same blanks and all tokens.
-        log_inside: the log of the mass that the chain gives to the grid, if it is known already.
     """
 
-    def __init__(self, inner: Joint, tail: Chain, log_inside: float | None = None) -> None:
+    def __init__(self, inner: GridJoint, tail: Chain) -> None:
         super().__init__(tail.supports, method=inner.method, evidence=dict(inner.evidence), cloze=tail.cloze)
         self.inner, self.tail = inner, tail
-        if log_inside is None:
-            log_inside, passes = mass_of_grid(tail, inner.supports)
-            self.evidence["passes"] = self.evidence.get("passes", 0) + passes
-        self.log_inside = log_inside
+        outside = inner.conditionals.outside
+        self.log_inside, passes = mass_of_grid(
+            tail, inner.supports, None if outside is None else 1 - outside[-1]
+        )
         self._inside = [frozenset(s.ids.tolist()) for s in inner.supports]
-        self.evidence["mass_of_grid"] = float(torch.tensor(log_inside).exp())
+        self.evidence |= {
+            "passes": self.evidence.get("passes", 0) + passes,
+            "mass_of_grid": float(torch.tensor(self.log_inside).exp()),
+        }
 
     def log_prob(self, *filling: Tokens) -> Tensor:
         """Return log q of one filling, or of many."""
@@ -77,13 +80,22 @@ class TailedGrid(SequentialJoint):
         )
 
 
-def mass_of_grid(chain: Chain, supports: tuple[Support, ...]) -> tuple[float, int]:
-    """Return the log of a left-to-right chain's mass on a grid, and the passes that it took to sum it."""
+def mass_of_grid(
+    chain: Chain, supports: tuple[Support, ...], last: Tensor | None = None
+) -> tuple[float, int]:
+    """Return the log of a left-to-right chain's mass on a grid, and the passes that it took to sum it.
+
+    `last` is the mass inside the grid at the last blank given each filling of the others, [K, ..., K], if
+    that is known: the grid's own table was made from these very texts.
+    """
     columns = [full.indices(part.ids) for full, part in zip(chain.supports, supports, strict=True)]
     before = chain.evidence["passes"]
     prefixes: list[Filled] = [(STILL_BLANK,) * chain.blanks]
     log_mass = torch.zeros(1, dtype=torch.float64)
     for blank, part in enumerate(supports):
+        if last is not None and blank + 1 == chain.blanks:
+            log_mass = log_mass + last.double().flatten().log()
+            break
         lines = torch.cat(
             [
                 chain.distributions(prefixes[i : i + STATES_AT_ONCE], blank).cpu()

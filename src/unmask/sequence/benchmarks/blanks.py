@@ -44,6 +44,7 @@ from unmask.vocabulary import Support
 
 METHODS = ("independent", "greedy", "beam", "grid-ag", "chain-ag")
 CHAIN = "chain-"
+MOST_CANDIDATES = 64
 TOP = 10
 RECALLS = (1, 5, 10)
 
@@ -129,7 +130,9 @@ def answer(
 
 
 def _grid(mlm: MaskedLM, cloze: Cloze, supports: tuple[Support, ...], settings: BlanksSettings) -> Joint:
-    count = min(64, affordable_candidates(len(supports), settings.passes))
+    count = min(MOST_CANDIDATES, affordable_candidates(len(supports), settings.passes))
+    if len(supports) == 2:  # the same, with candidates that cost fewer passes to choose
+        return pair_joint(mlm, cloze, (supports[0], supports[1]), candidates=count)
     inner = GridJoint(grid_conditionals(mlm, cloze, supports, count))
     return TailedGrid(inner, Chain(mlm, cloze, supports))
 
