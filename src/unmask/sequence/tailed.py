@@ -7,7 +7,8 @@ the one-token chain C, left to right, which is a distribution over all V^n filli
 
 g being the joint on the grid and C(G) the mass that the chain gives to the grid. q sums to 1, differs from
 the chain in how the grid's mass is shared out and in nothing else, and costs the passes of the grid and of
-the chain on it: 1 + K + ... + K^(n-2) (the last blank's are the grid's own). For two blanks `unmask.sequence.pairs` does the same with fewer.
+the chain on it: 1 + K + ... + K^(n-2) (the last blank's are the grid's own). For two blanks
+`unmask.sequence.pairs` does the same with fewer.
 """
 
 from __future__ import annotations
