@@ -12,7 +12,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,44 +58,54 @@ def asked(
     return log_q, time.perf_counter() - start, made.evidence
 
 
-def exact_answers(
-    mlm: unmask.MaskedLM, clozes: list[Cloze], most: int | None
-) -> Iterator[tuple[Cloze, float]]:
-    """Go through the exact log q of the pairs, those that are kept and at most so many new ones."""
-    BUILD.mkdir(parents=True, exist_ok=True)
-    records = Records.open(BUILD / f"cross-exact-{fingerprint(mlm)[:12]}.jsonl")
-    kept = {record["key"]: record["log_q"] for record in records}
-    for cloze in clozes:
-        key = hashlib.sha256(repr((cloze.ids, cloze.blanks, cloze.truth)).encode()).hexdigest()[:16]
-        if key not in kept:
-            if most == 0:
-                continue
-            most = None if most is None else most - 1
-            kept[key], _, _ = asked(mlm, cloze, "all", "words")
-            records.append({"key": key, "log_q": kept[key]})
-        yield cloze, kept[key]
+class Exact:
+    """The exact log q of pairs: what was found before, by the same weights, is kept under build/."""
+
+    def __init__(self, mlm: unmask.MaskedLM) -> None:
+        self._mlm = mlm
+        BUILD.mkdir(parents=True, exist_ok=True)
+        self._records = Records.open(BUILD / f"cross-exact-{fingerprint(mlm)[:12]}.jsonl")
+        self._known: dict[str, float] = {record["key"]: record["log_q"] for record in self._records}
+
+    def __contains__(self, cloze: Cloze) -> bool:
+        return _key(cloze) in self._known
+
+    def __getitem__(self, cloze: Cloze) -> float:
+        return self._known[_key(cloze)]
+
+    def find(self, cloze: Cloze) -> float:
+        """Find it anew, known or not, and return the seconds."""
+        log_q, seconds, _ = asked(self._mlm, cloze, "all", "words")
+        if cloze not in self:
+            self._known[_key(cloze)] = log_q
+            self._records.append({"key": _key(cloze), "log_q": log_q})
+        return seconds
+
+
+def _key(cloze: Cloze) -> str:
+    return hashlib.sha256(repr((cloze.ids, cloze.blanks, cloze.truth)).encode()).hexdigest()[:16]
 
 
 def measure(
     data: Path, pairs: int = 50, timed: int = 5, model: str = "english", new: int | None = None
 ) -> dict[str, Any]:
-    """Compare both on so many pairs, of which at most `new` are done exactly in this run (None: all)."""
+    """Compare both on so many pairs, of which at most `new` are done exactly beside the timed (None: all)."""
     mlm = open_model(model)
-    clozes = snli_pairs(data, mlm, pairs)
+    clozes, exact = snli_pairs(data, mlm, pairs), Exact(mlm)
     asked(mlm, clozes[0], "auto", "auto")  # compiles what is to be compiled
-    seconds = [
-        (asked(mlm, cloze, "auto", "auto")[1], asked(mlm, cloze, "all", "words")[1])
-        for cloze in clozes[:timed]
-    ]
+    seconds = [(asked(mlm, cloze, "auto", "auto")[1], exact.find(cloze)) for cloze in clozes[:timed]]
+    for cloze in [cloze for cloze in clozes if cloze not in exact][:new]:
+        exact.find(cloze)
     errors, passes = [], []
-    for cloze, exact in exact_answers(mlm, clozes, new):
-        log_q, _, evidence = asked(mlm, cloze, "auto", "auto")
-        errors.append(abs(log_q - exact))
-        passes.append(evidence["passes"])
+    for cloze in clozes:
+        if cloze in exact:
+            log_q, _, evidence = asked(mlm, cloze, "auto", "auto")
+            errors.append(abs(log_q - exact[cloze]))
+            passes.append(evidence["passes"])
     return {
         "tokens": len(mlm.vocabulary.tokenizer.get_vocab()),
         "seconds": [cross for cross, _ in seconds],
-        "exact_seconds": [exact for _, exact in seconds],
+        "exact_seconds": [taken for _, taken in seconds],
         "errors": errors,
         "passes": passes,
     }

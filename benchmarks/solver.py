@@ -21,7 +21,7 @@ from machine import by_turns, describe, parser, table
 from published import ROUNDS, arnold_gokhale
 from unmask import construct
 from unmask.conditionals import PairConditionals
-from unmask.constructions.arnold_gokhale import extrapolated_sweeps, starting_point
+from unmask.constructions.arnold_gokhale import Problem, extrapolated_sweeps, starting_point
 from unmask.evaluation.metrics import average_kl
 from unmask.kernels.newman import sweep
 from unmask.kernels.threads import over_rows
@@ -40,7 +40,7 @@ def read(p, r, start, stop):  # type: ignore[no-untyped-def]
 
 def sweep_until(conditionals: PairConditionals, close: float = CLOSE) -> int:
     """Sweep until nothing moves by more than `close`; returns the number of sweeps."""
-    for reached in extrapolated_sweeps(conditionals, *starting_point(conditionals)):
+    for reached in extrapolated_sweeps(Problem(conditionals), *starting_point(conditionals)):
         if reached.moved < close:
             return reached.sweeps
     raise AssertionError("sweeps never end by themselves")

@@ -5,7 +5,7 @@ Each is a short walk along the way of the data: text -> `Cloze` -> conditionals 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +22,7 @@ from unmask.mlm import DEFAULT_MEMORY, Engine, MaskedLM
 from unmask.models import locate
 from unmask.pair import PairJoint
 from unmask.progress import Progress, silent
-from unmask.vocabulary import Support
+from unmask.vocabulary import Support, Vocabulary
 
 Candidates = int | Literal["auto", "all"]
 SupportChoice = int | str
@@ -93,22 +93,20 @@ def fill(
         progress: told of the forward passes.
         options: of the construction, such as `pivot` for hcb.
     """
-    check_question(text, method, options)
-    mlm = mlm or load()
-    cloze = parse_blanks(text, mlm.vocabulary, mlm.window, truncate=truncate)
-    if len(cloze.blanks) > 2 or method in BEYOND_PAIRS:
-        return _of_many(mlm, cloze, method, candidates, support, include, progress, scoring=False, **options)
-    table = conditionals(
+    return _joint_of_text(
+        text,
+        parse_blanks,
         mlm,
-        cloze,
+        method,
         candidates=candidates,
         completion=completion,
         support=support,
         include=include,
         seed=seed,
+        truncate=truncate,
         progress=progress,
+        **options,
     )
-    return joint_of(table, cloze, method, **options)
 
 
 @dataclass(frozen=True)
@@ -129,6 +127,7 @@ def score(
     candidates: Candidates = "auto",
     completion: Completion = "learned",
     support: SupportChoice = "auto",
+    include: Sequence[Token] = (),
     seed: int = 0,
     truncate: bool = False,
     progress: Progress = silent,
@@ -138,23 +137,22 @@ def score(
 
     The arguments are those of `fill`; the true tokens are always among the candidates.
     """
-    check_question(text, method, options)
-    mlm = mlm or load()
-    cloze = parse_braces(text, mlm.vocabulary, mlm.window, truncate=truncate)
-    if len(cloze.blanks) > 2 or method in BEYOND_PAIRS:
-        joint = _of_many(mlm, cloze, method, candidates, support, (), progress, scoring=True, **options)
-        assert cloze.truth is not None
-        return Score(joint.describe(torch.tensor([cloze.truth]))[0], joint)
-    table = conditionals(
-        mlm,
-        cloze,
-        candidates=candidates,
-        completion=completion,
-        support=support,
-        seed=seed,
-        progress=progress,
+    return scored(
+        _joint_of_text(
+            text,
+            parse_braces,
+            mlm,
+            method,
+            candidates=candidates,
+            completion=completion,
+            support=support,
+            include=include,
+            seed=seed,
+            truncate=truncate,
+            progress=progress,
+            **options,
+        )
     )
-    return scored(joint_of(table, cloze, method, **options))
 
 
 def scored(joint: Joint) -> Score:
@@ -163,6 +161,8 @@ def scored(joint: Joint) -> Score:
     if truth is None:
         raise Misuse("the text of this joint has no true tokens: put braces around what is to be scored")
     (filling,) = joint.describe(torch.tensor([truth]))
+    if not isinstance(joint, PairJoint | TokenDistribution):  # of many blanks: conditionals would cost passes
+        return Score(filling, joint)
     blanks = range(joint.blanks)
     given = [joint.conditional(i, {j: truth[j] for j in blanks if j != i}) for i in blanks]
     return Score(filling, joint, tuple(float(c.log_prob(t)) for c, t in zip(given, truth, strict=True)))
@@ -175,17 +175,77 @@ def compare(
     candidates: Candidates = "auto",
     completion: Completion = "learned",
     support: SupportChoice = "auto",
+    include: Sequence[Token] = (),
     seed: int = 0,
     truncate: bool = False,
     progress: Progress = silent,
 ) -> dict[str, PairJoint]:
     """Return every construction's joint for one text with two blanks, made from the same conditionals."""
-    check_question(text, DEFAULT_METHOD, {})
-    mlm = mlm or load()
-    cloze = parse_blanks(text, mlm.vocabulary, mlm.window, truncate=truncate)
+    joint = _joint_of_text(
+        text,
+        _parse_pair,
+        mlm,
+        "product",
+        candidates=candidates,
+        completion=completion,
+        support=support,
+        include=include,
+        seed=seed,
+        truncate=truncate,
+        progress=progress,
+    )
+    assert isinstance(joint, PairJoint)
+    joints = {}
+    for method in progress.over(list(CONSTRUCTIONS), total=len(CONSTRUCTIONS), stage="constructions"):
+        joints[method] = construct(method, joint.conditionals)
+        joints[method].cloze = joint.cloze
+    return joints
+
+
+def _parse_pair(text: str, vocabulary: Vocabulary, window: int, *, truncate: bool) -> Cloze:
+    """Read a text with two blanks, over which constructions differ."""
+    cloze = parse_blanks(text, vocabulary, window, truncate=truncate)
     if len(cloze.blanks) == 1:
         raise Misuse(
             "constructions differ for two blanks only, and the text has one: fill it with any one method"
+        )
+    if len(cloze.blanks) > 2:
+        raise _too_many(cloze)
+    return cloze
+
+
+def _joint_of_text(
+    text: str,
+    parse: Callable[..., Cloze],
+    mlm: MaskedLM | None,
+    method: str,
+    *,
+    candidates: Candidates,
+    completion: Completion,
+    support: SupportChoice,
+    include: Sequence[Token],
+    seed: int,
+    truncate: bool,
+    progress: Progress,
+    **options: Any,
+) -> Joint:
+    """Walk the way of the data once: the text, read by `parse`, to its joint."""
+    check_question(text, method, options)
+    mlm = mlm or load()
+    cloze = parse(text, mlm.vocabulary, mlm.window, truncate=truncate)
+    if len(cloze.blanks) > 2 or method in BEYOND_PAIRS:
+        from unmask.sequence.choose import joint_of_blanks
+
+        return joint_of_blanks(
+            mlm,
+            cloze,
+            method=method,
+            candidates=candidates,
+            support=support,
+            include=include,
+            scoring=cloze.truth is not None,
+            progress=progress,
+            **options,
         )
     table = conditionals(
         mlm,
@@ -193,15 +253,11 @@ def compare(
         candidates=candidates,
         completion=completion,
         support=support,
+        include=include,
         seed=seed,
         progress=progress,
     )
-    assert isinstance(table, PairConditionals)
-    joints = {}
-    for method in progress.over(list(CONSTRUCTIONS), total=len(CONSTRUCTIONS), stage="constructions"):
-        joints[method] = construct(method, table)
-        joints[method].cloze = cloze
-    return joints
+    return joint_of(table, cloze, method, **options)
 
 
 def check_question(text: str, method: str, options: dict[str, Any]) -> None:
@@ -215,34 +271,6 @@ def check_question(text: str, method: str, options: dict[str, Any]) -> None:
     if method not in (*CONSTRUCTIONS, *BEYOND_PAIRS):
         known = ", ".join((*CONSTRUCTIONS, *BEYOND_PAIRS))
         raise Misuse(f"unknown method '{method}': expected one of {known}")
-
-
-def _of_many(
-    mlm: MaskedLM,
-    cloze: Cloze,
-    method: str,
-    candidates: Candidates,
-    support: SupportChoice,
-    include: Sequence[Token],
-    progress: Progress,
-    *,
-    scoring: bool,
-    **options: Any,
-) -> Joint:
-    """Return the joint of any number of blanks; `unmask.sequence` says which."""
-    from unmask.sequence.choose import joint_of_blanks
-
-    return joint_of_blanks(
-        mlm,
-        cloze,
-        method=method,
-        candidates=candidates,
-        support=support,
-        include=include,
-        scoring=scoring,
-        progress=progress,
-        **options,
-    )
 
 
 def conditionals(
@@ -263,10 +291,7 @@ def conditionals(
         raise Misuse(f"expected a seed from 0 to 2^63 - 1, got {seed}")
     tokens = _tokens(mlm, support)
     if len(cloze.blanks) > 2:
-        raise Misuse(
-            "; ".join([*cloze.notes, f"the text has {len(cloze.blanks)} blanks"])
-            + ", and one or two can be filled jointly: leave two"
-        )
+        raise _too_many(cloze)
     _check_candidates(candidates, min(support, len(tokens)) if isinstance(support, int) else len(tokens))
     named = tuple(int(tokens.ids[tokens.index(token)]) for token in include)
     kept = [named + ((cloze.truth[n],) if cloze.truth else ()) for n in range(len(cloze.blanks))]
@@ -293,6 +318,11 @@ def conditionals(
     if supports != (tokens, tokens):
         table.evidence["passes"] += 1  # the one that chose the likeliest
     return table
+
+
+def _too_many(cloze: Cloze) -> Misuse:
+    told = "; ".join([*cloze.notes, f"the text has {len(cloze.blanks)} blanks"])
+    return Misuse(f"{told}, and one or two can be filled jointly: leave two")
 
 
 def _check_candidates(candidates: Candidates, most: int) -> None:

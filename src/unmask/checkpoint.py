@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from unmask import hub
 from unmask.errors import Failure, Misuse
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
@@ -81,12 +82,14 @@ def _open_parts(source: str, *, allow_pickle: bool) -> tuple[str, bool, Any, Any
         is_directory, exists = Path(source).is_dir(), Path(source).exists()
     except OSError:  # longer than a path may be
         is_directory = exists = False
+    if exists and not is_directory:
+        raise Misuse(f"'{source}' is a file: give the directory of the checkpoint that holds its config.json")
+    if not is_directory and not HUB_NAME.match(source):
+        raise Misuse(f"no model at '{source}': give a checkpoint's directory, a hub name, or 'english'")
+    if not is_directory and (kept := _kept_from_hub(source)) is not None:
+        source, is_directory = str(kept), True
     if is_directory:
         _check_files(Path(source), allow_pickle=allow_pickle)
-    elif exists:
-        raise Misuse(f"'{source}' is a file: give the directory of the checkpoint that holds its config.json")
-    elif not HUB_NAME.match(source):
-        raise Misuse(f"no model at '{source}': give a checkpoint's directory, a hub name, or 'english'")
 
     from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
     from transformers.utils import logging
@@ -110,6 +113,21 @@ def _open_parts(source: str, *, allow_pickle: bool) -> tuple[str, bool, Any, Any
             f"tokenizer.json or vocab.txt, beside the weights"
         ) from error
     return source, is_directory, config, tokenizer
+
+
+def _kept_from_hub(name: str) -> Path | None:
+    """Return where a hub name was downloaded to, if the hub is out of reach; None if it can be asked."""
+    from huggingface_hub.constants import ENDPOINT, HF_HUB_OFFLINE
+
+    if HF_HUB_OFFLINE or hub.reachable(ENDPOINT):
+        return None
+    kept = hub.downloaded(name)
+    if kept is None:
+        raise Misuse(
+            f"'{name}' is no directory here, the hub ({ENDPOINT}) is out of reach, and nothing was "
+            f"downloaded from it under that name before: check the network, or give a directory"
+        )
+    return kept
 
 
 def _open_weights(

@@ -37,6 +37,7 @@ from unmask.vocabulary import Support
 
 EVERYTHING = slice(None)
 BLOCK_CELLS = 2**21
+CACHED_CELLS = 2**17
 STATES_AT_ONCE = 256
 
 SMALLEST_LINEAR = -80.0
@@ -181,12 +182,12 @@ class PairConditionals:
 
     def a_given_b(self, rows: Index = EVERYTHING, columns: Index = EVERYTHING) -> Tensor:
         """Return a block of log p(a|b), [rows, columns]."""
-        block = cells(self.a_table, rows, columns)
+        block = block_of(self.a_table, rows, columns)
         return block.log() if self.linear else block
 
     def b_given_a(self, rows: Index = EVERYTHING, columns: Index = EVERYTHING) -> Tensor:
         """Return a block of log p(b|a), [rows, columns]."""
-        block = cells(self.b_table, rows, columns)
+        block = block_of(self.b_table, rows, columns)
         return block.log() if self.linear else block
 
     @cached_property
@@ -215,7 +216,7 @@ class PairConditionals:
 
     def rows_as_probabilities(self, rows: slice) -> tuple[Tensor, Tensor]:
         """Return p(a|b) and p(b|a) of a block of rows, in float64."""
-        p, r = (cells(table, rows, EVERYTHING).double() for table in (self.a_table, self.b_table))
+        p, r = (block_of(table, rows, EVERYTHING).double() for table in (self.a_table, self.b_table))
         return (p, r) if self.linear else (p.exp(), r.exp())
 
     def made_linear(self) -> PairConditionals:
@@ -237,7 +238,14 @@ def row_blocks(rows: int, columns: int) -> Iterator[slice]:
         yield slice(start, min(start + size, rows))
 
 
-def cells(table: Tensor | Recomputed, rows: Index, columns: Index) -> Tensor:
+def cached_blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Cut the rows into blocks that stay in the processor's cache while several operations work on them."""
+    size = max(1, CACHED_CELLS // columns)
+    for start in range(0, rows, size):
+        yield slice(start, min(start + size, rows))
+
+
+def block_of(table: Tensor | Recomputed, rows: Index, columns: Index) -> Tensor:
     """Return a block of a table, copying no more than the block."""
     if isinstance(table, Recomputed):
         return table.block(rows, columns)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unmask.conditionals import EVERYTHING, Index, PairConditionals, row_blocks
+from unmask.conditionals import EVERYTHING, Index, PairConditionals, cached_blocks, row_blocks
 from unmask.errors import Misuse
 from unmask.joint import Joint, Token, TokenDistribution, Tokens
 
@@ -239,8 +239,10 @@ class NormalisedJoint(PairJoint):
 
     @cached_property
     def _log_total(self) -> float:
-        total = torch.tensor(-torch.inf, dtype=torch.float64)
-        for rows in self.row_blocks():
-            weights = self.log_weight(rows, EVERYTHING).double() + self._log_counts(rows)
-            total = torch.logaddexp(total, weights.flatten().logsumexp(0).cpu())
-        return float(total)
+        totals = []
+        for rows in cached_blocks(*self.conditionals.shape):
+            weights = self.log_weight(rows, EVERYTHING)
+            if not self.cells[1].apart:
+                weights += self._log_count(1).to(weights.dtype)
+            totals.append(weights.logsumexp(1).double() + self._log_count(0)[rows])
+        return float(torch.cat(totals).logsumexp(0))

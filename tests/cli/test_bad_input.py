@@ -151,10 +151,10 @@ class TestSettings:
     def test_no_samples(self, run: Run, bert: str) -> None:
         assert run("sample", TWO, "-m", bert, "-n", 0).code == 2
 
-    def test_an_unknown_method_to_cite(self, run: Run) -> None:
-        outcome = run("cite", "--method", "magic")
+    def test_what_nobody_is_cited_for(self, run: Run) -> None:
+        outcome = run("cite", "magic")
         assert outcome.code == 2
-        assert "unknown method 'magic': expected one of" in outcome.line
+        assert "nothing is known to cite for 'magic': expected one of" in outcome.line
 
     def test_all_methods_where_one_is_needed(self, run: Run, bert: str) -> None:
         outcome = run("sample", TWO, "-m", bert, "--method", "all")

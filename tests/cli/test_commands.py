@@ -94,8 +94,8 @@ class TestFill:
         assert "one blank" in run("fill", "The ___ is old", "--model", bert).out
 
     def test_more_fillings_than_there_are_give_all_there_are(self, run: Run, bert: str) -> None:
-        assert len(parsed(run("fill", "A ___", "-m", bert, "--json", "-n", 1000))["fillings"]) == 78
-        assert len(parsed(run("fill", "A ___ ___", "-m", bert, "--json", "-n", 9999))["fillings"]) == 78**2
+        assert len(parsed(run("fill", "A ___", "-m", bert, "--json", "-t", 1000))["fillings"]) == 78
+        assert len(parsed(run("fill", "A ___ ___", "-m", bert, "--json", "-t", 9999))["fillings"]) == 78**2
 
     def test_a_cut_text_is_mentioned_beside_the_result(self, run: Run, bert: str) -> None:
         long = "The [MASK] is" + " old" * 100
@@ -108,6 +108,15 @@ class TestFill:
     def test_all_methods_are_a_comparison(self, run: Run, bert: str) -> None:
         every = parsed(run("fill", TEXT, "-m", bert, "--json", "--method", "all", "--top", 3))
         assert every == parsed(run("compare", TEXT, "-m", bert, "--json"))
+
+    @pytest.mark.parametrize("command", [("fill",), ("fill", "--method", "all"), ("compare",), ("explain",)])
+    def test_a_named_word_is_asked_about_however_unlikely(
+        self, run: Run, bert: str, command: tuple[str, ...]
+    ) -> None:
+        asked = (*command, TEXT, "-m", bert, "--json", "--candidates", 5, "--support", 20)
+        *_, unlikely = unmask.fill(TEXT, mlm=unmask.load(bert)).marginal(0).top(78)
+        without, named = parsed(run(*asked)), parsed(run(*asked, "--include", unlikely.tokens[0]))
+        assert (without["support_sizes"][0], named["support_sizes"][0]) == (20, 21)
 
 
 class TestScore:
@@ -184,8 +193,8 @@ class TestSmallCommands:
         assert "models" in parsed(run("models", "--json"))
         assert "--model DIRECTORY" in run("models").out
 
-    def test_cite_prints_bibtex_for_one_method_or_for_all(self, run: Run) -> None:
-        every, one = run("cite"), run("cite", "--method", "hcb")
+    def test_cite_prints_bibtex_for_one_thing_or_for_all(self, run: Run) -> None:
+        every, one = run("cite"), run("cite", "hcb")
         assert every.code == one.code == 0
         assert "besag1974" in one.out
         assert len(every.out) > len(one.out)

@@ -20,7 +20,9 @@ def data(tmp_path: Path) -> str:
 def made(run: Run, bert: str, data: str, tmp_path: Path) -> Path:
     """A finished run."""
     out = tmp_path / "made"
-    done = run("evaluate", "--data", data, "--model", bert, "-n", 5, "--methods", "product,ag", "--out", out)
+    done = run(
+        "evaluate", "--data", data, "--model", bert, "--examples", 5, "--methods", "product,ag", "--out", out
+    )
     assert done.code == 0, done.err
     return out
 
@@ -29,7 +31,9 @@ def test_a_run_prints_a_table_and_says_where_the_report_is(
     run: Run, bert: str, data: str, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    done = run("evaluate", "--data", data, "--model", bert, "-n", 4, "--methods", "product,l2r", "--out", out)
+    done = run(
+        "evaluate", "--data", data, "--model", bert, "--examples", 4, "--methods", "product,l2r", "--out", out
+    )
     assert done.code == 0
     assert "P-PPL" in done.out
     assert "U-PPL" in done.out
@@ -39,7 +43,19 @@ def test_a_run_prints_a_table_and_says_where_the_report_is(
 
 
 def test_json_is_one_object_and_nothing_else(run: Run, bert: str, data: str, made: Path) -> None:
-    again = ["evaluate", "--data", data, "--model", bert, "-n", 5, "--methods", "product,ag", "--out", made]
+    again = [
+        "evaluate",
+        "--data",
+        data,
+        "--model",
+        bert,
+        "--examples",
+        5,
+        "--methods",
+        "product,ag",
+        "--out",
+        made,
+    ]
     done = run(*again, "--json")
     assert json.loads(done.out) == json.loads((made / "summary.json").read_text())
     one = run("report", made, "--json")
@@ -56,8 +72,8 @@ def test_a_report_is_made_anew_from_the_records(run: Run, made: Path) -> None:
 
 def test_several_runs_stand_side_by_side(run: Run, bert: str, data: str, made: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
-    run("evaluate", "--data", data, "--model", bert, "-n", 5, "--methods", "ag", "--pairs", "contiguous",
-        "--out", other)  # fmt: skip
+    settings = ("--methods", "ag", "--pairs", "contiguous", "--examples", 5)
+    run("evaluate", "--data", data, "--model", bert, *settings, "--out", other)
     page = tmp_path / "both.html"
     done = run("report", made, other, "--out", page)
     assert done.code == 0
@@ -89,7 +105,9 @@ def test_several_runs_stand_side_by_side(run: Run, bert: str, data: str, made: P
 def test_misuse_is_one_line(
     run: Run, bert: str, data: str, tmp_path: Path, change: list[str], message: str
 ) -> None:
-    done = run("evaluate", "--data", data, "--model", bert, "-n", 2, "--out", tmp_path / "run", *change)
+    done = run(
+        "evaluate", "--data", data, "--model", bert, "--examples", 2, "--out", tmp_path / "run", *change
+    )
     assert done.code == 2
     assert message in done.line
 
@@ -103,7 +121,7 @@ def test_an_unreachable_cluster_is_a_failure_of_one_line(
 
 
 def test_other_settings_are_refused(run: Run, bert: str, data: str, made: Path) -> None:
-    done = run("evaluate", "--data", data, "--model", bert, "-n", 5, "--methods", "ag", "--out", made)
+    done = run("evaluate", "--data", data, "--model", bert, "--examples", 5, "--methods", "ag", "--out", made)
     assert done.code == 2
     assert "holds another run (methods was product, ag, now ag): give another --out" in done.line
 

@@ -95,7 +95,11 @@ def test_broken_tags_at_evaluation_are_named_or_mended(tmp_path, models, run):
 def test_long_texts_are_counted(tmp_path, models, run):
     (tmp_path / "e.tsv").write_text(f"text\tlabel\n{'the dog ' * 60}\tanimal\n")
     told = run("finetune", "evaluate", models["classify"], tmp_path / "e.tsv")
-    assert "1 texts are longer than max_length and were cut at the end" in told.err
+    line = "1 texts are longer than max_length and were cut at the end"
+    assert line in told.err
+    predicted = run("finetune", "predict", models["classify"], tmp_path / "e.tsv")
+    assert line in predicted.err
+    assert json.loads(predicted.out)["label"] in ("animal", "thing", "place")
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ class TestFill:
         )
         assert answer["prior"] == pytest.approx([1 / 3] * 3)
         longest = max(answer["fillings"], key=lambda f: len(f["tokens"][0]))
-        assert longest["words"][0] in run("fill", "The ___ is old", "--words", "-m", bert, "-n", 30).out
+        assert longest["words"][0] in run("fill", "The ___ is old", "--words", "-m", bert, "-t", 30).out
 
     def test_words_and_a_method_do_not_mix(self, run: Run, bert: str) -> None:
         assert "leave out --method" in run("fill", "The ___", "--words", "--method", "hcb", "-m", bert).line

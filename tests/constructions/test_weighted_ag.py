@@ -17,7 +17,7 @@ def table(joint):
 
 
 def weights(joint):
-    return tuple(w.exp().numpy() for w in joint.weighted.log_w)
+    return tuple(w.exp().numpy() for w in joint.log_w)
 
 
 def relative_gradient(joint):

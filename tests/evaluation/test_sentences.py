@@ -99,6 +99,7 @@ def test_a_directory_without_a_split_is_misuse(tmp_path):
             Misuse,
             "expected the columns sentence1 and sent",
         ),
+        ("dev.tsv", "text\tlabel\nA dog.\tneutral\n", Misuse, "expected the columns sentence1 and sent"),
         ("dev.tsv", "premise\thypothesis\tid\nA\tB\t1\n", Misuse, "expected a column gold_label or label"),
         (
             "dev.tsv",

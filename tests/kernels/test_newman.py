@@ -52,6 +52,33 @@ def test_the_compiled_sweep_and_its_twin_do_what_the_equations_say(shape, dtype,
     assert twin.gradient == pytest.approx(fast.gradient, rel=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_contexts_that_weigh_differently_are_swept_as_the_equations_say(dtype):
+    conditionals = reference.draw(31, 42, 2.0, seed=3, dtype=dtype)
+    generator = torch.Generator().manual_seed(1)
+    log_x, log_y, *log_w = (
+        torch.randn(n, generator=generator, dtype=torch.float64) for n in (*conditionals.shape,) * 2
+    )
+    w_a, w_b = (log.exp().numpy() for log in log_w)
+    x, y = log_x.exp().numpy(), log_y.exp().numpy()
+    p, r = (t.double().exp().numpy() for t in (conditionals.a_table, conditionals.b_table))
+    apart = x / w_a * (w_b * p / (x[:, None] + y)).sum(1) - (r * y / (x[:, None] + y)).sum(1)
+    x = w_a * (r * y / (x[:, None] + y)).sum(1) / (w_b * p / (x[:, None] + y)).sum(1)
+    s = x[:, None] + y
+    above, below = (p * x[:, None] / s).sum(0), (w_a[:, None] * r / s).sum(0)
+    gradient = np.sqrt((apart**2).sum() + ((y / w_b * below - above) ** 2).sum())
+    tables = (t.exp().numpy() for t in (conditionals.a_table, conditionals.b_table))
+    close = 1e-10 if dtype == torch.float64 else 2e-6
+    for found in (
+        sweep(*tables, log_x, log_y, log_w=tuple(log_w)),
+        sweep_on_device(conditionals, log_x, log_y, tuple(log_w)),
+        sweep_in_logs(conditionals, log_x, log_y, tuple(log_w)),
+    ):
+        np.testing.assert_allclose(found.log_x, np.log(x), rtol=0, atol=close)
+        np.testing.assert_allclose(found.log_y, np.log(w_b * above / below), rtol=0, atol=close)
+        assert found.gradient == pytest.approx(gradient, rel=1e-5)
+
+
 def compiled(conditionals, log_x, log_y):
     p, r = conditionals.a_table.exp().numpy(), conditionals.b_table.exp().numpy()
     return sweep(p, r, log_x, log_y, *counts_of(conditionals))

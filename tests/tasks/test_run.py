@@ -68,7 +68,7 @@ def test_predictions_hold_labels_and_probabilities_or_tags_and_entities(learned)
     assert max(answer["probabilities"], key=answer["probabilities"].get) == "animal"
     tagger = TunedModel.load(learned["tag"].model, device="cpu")
     data = next((learned["tag"].model.parent.parent / "tag").iterdir())
-    first = next(iter(tagger.predict_file(data)))
+    first = next(tagger.predict_file(data)[0])
     found = [" ".join(entity["words"]) for entity in first["entities"]]
     assert len(first["tags"]) == len(first["words"])
     assert all(set(name.split()) & {*toy.ANIMALS, *toy.PLACES} for name in found)
@@ -120,6 +120,26 @@ def one_thread():
 
 def environment():
     return {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_two_processes_learn_what_one_learns(tmp_path, checkpoint):
+    settings = toy.settings(tmp_path / "data", checkpoint("bert"), epochs=3, pretrained=False)
+    (tmp_path / "settings.json").write_text(json.dumps(asdict(settings)))
+    alone = finetune(settings, tmp_path / "one")
+    launcher = ("-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1")
+    command = [sys.executable, *launcher, str(SCRIPT), str(tmp_path / "settings.json"), str(tmp_path / "two")]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    losses = [line for line in done.stderr.splitlines() if line.startswith("step 18/18  loss")]
+    assert len(losses) == 1  # one of the two reports
+    results = json.loads((tmp_path / "two" / "model" / "results.json").read_text())
+    assert results["dev"]["overall"] == pytest.approx(alone.scores.overall, abs=0.05)
+    one, two = (
+        TunedModel.load(tmp_path / name / "model", device="cpu").model.state_dict() for name in ("one", "two")
+    )
+    for name, weight in one.items():
+        torch.testing.assert_close(weight, two[name], atol=1e-3, rtol=1e-2)
 
 
 @pytest.mark.usefixtures("one_thread")

@@ -8,7 +8,7 @@ import torch
 
 from unmask.errors import Failure
 from unmask.training import callbacks
-from unmask.training.callbacks import CourteousThreads, Progress
+from unmask.training.callbacks import CourteousThreads, Progress, StepLines
 from unmask.training.settings import Settings
 
 
@@ -28,6 +28,27 @@ def test_a_line_tells_step_loss_rate_and_time_left(state, capsys):
     assert first.startswith("step 20/100  loss 3.2500  2")
     assert first.endswith("0:00:40 left")
     assert second == "step 20/100  held out: wiki 3.5000"
+
+
+def test_the_lines_of_a_task_tell_examples_and_scores(state, capsys):
+    lines = StepLines(steps=50, units=8, unit="examples", remedy="lower --rate")
+    lines.on_train_begin(None, state, None)
+    lines.begun -= 10
+    state.global_step = 10
+    lines.on_log(None, state, None, logs={"loss": 0.5})
+    lines.on_log(None, state, None, logs={"eval_accuracy": 0.75, "eval_macro_f1": 0.5})
+    assert capsys.readouterr().err.splitlines() == [
+        "step 10/50  loss 0.5000  8 examples/s  0:00:40 left",
+        "step 10/50  accuracy 0.7500  macro_f1 0.5000",
+    ]
+    with pytest.raises(Failure, match="the loss became inf at step 10: lower --rate; the last checkpoint"):
+        lines.on_log(None, state, None, logs={"loss": float("inf")})
+
+
+def test_another_process_writes_nothing(state, capsys):
+    state.is_world_process_zero = False
+    Progress(Settings()).on_log(None, state, None, logs={"loss": 1.0, "eval_wiki_loss": 3.5})
+    assert capsys.readouterr().err == ""
 
 
 def test_a_loss_that_is_no_number_stops_the_run(state):

@@ -211,6 +211,40 @@ def test_a_link_restores_the_state(at):
     assert rows(session, "fillings-a") == answers
 
 
+def test_a_link_that_does_not_fit_this_model_is_mended(at):
+    session = at(f"{HERE.replace('auto', 'many')}&g=0:99999999")
+    until(session, lambda: session.execute_script(SETTLED))
+    assert not by_id(session, "trouble").is_displayed()
+    assert state(session)["k"] == by_id(session, "candidates").get_attribute("value") == "auto"
+    blank, token = state(session)["g"].split(":")
+    assert (blank, int(token) < 99999999) == ("0", True)
+    assert "in the first blank" in by_id(session, "conditional").text
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        ([[0.4, 0.05], [0.012, 0.009]], [["40", "5.0"], ["1.2", ""]]),
+        ([[0.004, 0.0001], [0.0019, 0.0003]], [["0.40", ""], ["0.19", ""]]),
+    ],
+)
+def test_the_likeliest_cells_have_their_number_however_open_the_question(at, cells, numbers):
+    session = at(HERE)
+    until(session, lambda: session.execute_script(DRAWN))
+    found = session.execute_async_script(
+        "const [cells, done] = arguments;"
+        "const tokens = [{id: 1, text: 'a'}, {id: 2, text: 'b'}];"
+        "const part = {probabilities: cells, row_marginals: [0.5, 0.5], column_marginals: [0.5, 0.5]};"
+        "const map = {rows: tokens, columns: tokens, methods: {ag: part}};"
+        "const options = {top: Math.max(...cells.flat()), given: null, onPick() {}};"
+        "const element = document.getElementById('map-a');"
+        "import('/static/charts.js').then(({drawJoint}) => drawJoint(element, map, 'ag', options))"
+        ".then(() => done(element.data[0].text), (error) => done(String(error)));",
+        cells,
+    )
+    assert found == numbers
+
+
 def test_the_calls_that_are_shown_do_the_same(at, mlm, settings):
     session = at(HERE)
     curl = by_id(session, "curl").text

@@ -69,10 +69,11 @@ def test_every_question_has_an_example_that_is_answered(client):
         if "post" not in methods:
             continue
         name = methods["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"].split("/")[-1]
-        (example,) = schemas[name]["examples"]
-        if isinstance(example.get("candidates"), int):
-            example["candidates"] = min(example["candidates"], 78)  # the tiny model has no more
-        assert client.post(path, json=example).status_code == 200, path
+        for example in schemas[name]["examples"]:
+            if isinstance(example.get("candidates"), int):
+                example["candidates"] = min(example["candidates"], 78)  # the tiny model has no more
+            answer = client.post(path, json=example)
+            assert answer.status_code == 200, answer.text
         asked += 1
     assert asked == len(QUESTIONS)
 

@@ -22,19 +22,15 @@ Scores = Annotated[str, typer.Option("--scores", help="pll, pll-word, chain, ag-
 PairCandidates = Annotated[
     int, typer.Option("--candidates", "-k", min=1, help="Tokens a blank on which a pair is joined.")
 ]
-Ray = Annotated[
-    str | None,
-    typer.Option("--ray", help="Spread over a Ray cluster: its address, auto, or local to start one here."),
-]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Ray workers [default: one for each GPU, or CPU].")
 ]
 Out = Annotated[
-    Path | None, typer.Option("--out", help="Keep the records here; a killed run goes on where it was.")
+    Path | None, typer.Option("--out", "-o", help="Keep the records here; a killed run goes on where it was.")
 ]
 
 
-@benchmarks.command()
+@benchmarks.command(cls=o.SpreadCommand)
 def blimp(
     directory: Annotated[Path, typer.Argument(help="A directory of BLiMP's .jsonl or .jsonl.gz files.")],
     examples: Examples = None,
@@ -43,7 +39,7 @@ def blimp(
     model: o.Model = "english",
     seed: o.Seed = 0,
     out: Out = None,
-    ray: Ray = None,
+    ray: o.Ray = None,
     workers: Workers = None,
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
@@ -87,7 +83,7 @@ def blimp(
     )
 
 
-@benchmarks.command()
+@benchmarks.command(cls=o.SpreadCommand)
 def blanks(
     data: Annotated[
         list[str],
@@ -109,7 +105,7 @@ def blanks(
     model: o.Model = "english",
     seed: o.Seed = 0,
     out: Out = None,
-    ray: Ray = None,
+    ray: o.Ray = None,
     workers: Workers = None,
     device: o.Device = "auto",
     memory: o.Memory = "4GB",

@@ -9,12 +9,15 @@ import typer
 from unmask.citations import citations
 from unmask.cli.terminal import say
 
-Which = Annotated[str | None, typer.Option("--method", help="Only for this construction.")]
+Which = Annotated[
+    str | None,
+    typer.Argument(help="A construction, score, sampler, command or embedded model [default: all]."),
+]
 
 
-def cite(method: Which = None) -> None:
-    """Print the BibTeX entries of the methods."""
-    say(citations(method))
+def cite(what: Which = None) -> None:
+    """Print whom to cite for what was used, as BibTeX."""
+    say(citations(what))
 
 
 def register(app: typer.Typer) -> None:

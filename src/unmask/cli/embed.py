@@ -24,7 +24,6 @@ Split = Annotated[
 Long = Annotated[
     str, typer.Option("--long", help="Texts beyond the model's window: split, truncate or refuse.")
 ]
-Ray = Annotated[str | None, typer.Option("--ray", help="Spread over a Ray cluster: its address, or 'local'.")]
 
 
 def embed(
@@ -45,7 +44,7 @@ def embed(
     standardiser: Annotated[
         Path | None, typer.Option("--standardiser", help="Statistics from 'unmask isotropy' to even out by.")
     ] = None,
-    ray: Ray = None,
+    ray: o.Ray = None,
     device: o.Device = "auto",
     allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
@@ -90,4 +89,4 @@ def notes(answer: dict[str, Any]) -> list[str]:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(embed)
+    app.command(cls=o.SpreadCommand)(embed)

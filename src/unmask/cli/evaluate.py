@@ -18,7 +18,7 @@ def evaluate(
         str, typer.Option("--data", help="snli=DIR, xsum=FILE, text=FILE (.gz too), or hub:NAME[:SPLIT].")
     ],
     out: Annotated[
-        Path, typer.Option("--out", help="Folder of the run; one that holds this run is gone on with.")
+        Path, typer.Option("--out", "-o", help="Folder of the run; one that holds this run is gone on with.")
     ],
     model: o.Model = "english",
     pairs: Annotated[
@@ -26,7 +26,7 @@ def evaluate(
         typer.Option("--pairs", help="Which two tokens are blanked: random, contiguous or distance=1..8."),
     ] = "random",
     examples: Annotated[
-        str, typer.Option("--examples", "-n", help="How many sentences: a number, or all.")
+        str, typer.Option("--examples", help="How many sentences: a number, or all.")
     ] = "1000",
     methods: Annotated[
         str,
@@ -38,12 +38,7 @@ def evaluate(
     completion: o.Completion = "learned",
     support: o.SupportName = "auto",
     seed: o.Seed = 0,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            "--ray", help="Spread over a Ray cluster: its address, auto, or local to start one here."
-        ),
-    ] = None,
+    ray: o.Ray = None,
     workers: Annotated[
         int | None, typer.Option("--workers", help="Ray workers [default: one for each GPU, or CPU].")
     ] = None,
@@ -62,7 +57,7 @@ def evaluate(
     if examples != "all" and not examples.isdecimal():
         raise Misuse(f"expected a number of examples, or all, got '{examples}'")
     if workers is not None and ray is None:
-        raise Misuse("workers are those of a Ray cluster: give --ray too, as in --ray local --workers 2")
+        raise Misuse("workers are those of a Ray cluster: give --ray too, as in --ray --workers 2")
     settings = Settings(
         data=data,
         model=model,
@@ -110,4 +105,4 @@ def show(summary: dict[str, Any], out: Path) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command(name="evaluate")(evaluate)
+    app.command(name="evaluate", cls=o.SpreadCommand)(evaluate)

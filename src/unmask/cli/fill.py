@@ -46,6 +46,7 @@ def fill(
             candidates,
             completion,
             support,
+            include,
             top,
             seed,
             truncate,

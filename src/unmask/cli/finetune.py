@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unmask.cli import options as o
-from unmask.cli.terminal import Bar, print_json, print_table, say, tell
+from unmask.cli.terminal import Bar, print_json, print_table, say, speaks, tell
 
 if TYPE_CHECKING:
     from unmask.tasks.scores import Scores
@@ -146,6 +146,8 @@ def run(task: Any, *, out: Path, json: bool, train: Path, dev: Path | None, **se
 
     files = {"train": str(train), "dev": str(dev) if dev else None}
     result = finetune(Settings(task=task, **files, **settings), out)  # type: ignore[arg-type]
+    if not speaks():
+        return
     if json:
         print_json({"model": str(result.model), "notes": result.notes, "dev": result.scores.record()})
         return
@@ -162,7 +164,9 @@ def predict(
     """Print what a fine-tuned model says of new text, one JSON object an example."""
     from unmask.tasks import TunedModel
 
-    for answer in TunedModel.load(model, device=device).predict_file(texts, Bar()):
+    answers, notes = TunedModel.load(model, device=device).predict_file(texts, Bar())
+    tell(notes)
+    for answer in answers:
         print_json(answer)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from unmask.errors import Misuse
 from unmask.progress import Progress
@@ -55,7 +56,15 @@ AllowPickle = Annotated[
     bool, typer.Option("--allow-pickle", help="Read pickled weights, which can run code.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Top = Annotated[int, typer.Option("--top", "-n", min=1, help="How many fillings to show.")]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="[ADDRESS]",
+        help="Spread the work over a Ray cluster: one started here, or that of the address (or 'auto').",
+    ),
+]
+Top = Annotated[int, typer.Option("--top", "-t", min=1, help="How many fillings to show.")]
 
 RESERVED = (
     "text",
@@ -69,6 +78,29 @@ RESERVED = (
     "truncate",
     "progress",
 )
+
+
+class SpreadCommand(TyperCommand):
+    """A command with `--ray [ADDRESS]`; without an address, a cluster is started on this machine.
+
+    typer has no options whose value may be left out, so the value is put in before it reads the arguments.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments, after `local` has been put behind a bare `--ray`."""
+        return super().parse_args(ctx, with_local_cluster(args))
+
+
+def with_local_cluster(arguments: list[str]) -> list[str]:
+    """Put `local` behind a `--ray` that nothing or another option follows."""
+    full: list[str] = []
+    for i, argument in enumerate(arguments):
+        if argument == "--":  # from here on everything is an argument, whatever it looks like
+            return full + arguments[i:]
+        full.append(argument)
+        if argument == "--ray" and (i + 1 == len(arguments) or arguments[i + 1].startswith("-")):
+            full.append("local")
+    return full
 
 
 def parse_candidates(given: str) -> Any:

@@ -14,7 +14,8 @@ from unmask.cli.terminal import print_json, print_table, say
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Folders that 'unmask evaluate --out' made.")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="Page to write the comparison of several runs to, as .html.")
+        Path | None,
+        typer.Option("--out", "-o", help="Page to write the comparison of several runs to, as .html."),
     ] = None,
     json: o.Json = False,
 ) -> None:

@@ -36,7 +36,7 @@ def score(
     scores: files.Scores = "all",
     lengths: files.Lengths = None,
     out: files.Out = None,
-    ray: files.Ray = None,
+    ray: o.Ray = None,
     workers: files.Workers = None,
     json: o.Json = False,
 ) -> None:
@@ -119,4 +119,4 @@ def show_blocks(answer: dict[str, Any]) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(score)
+    app.command(cls=o.SpreadCommand)(score)

@@ -25,10 +25,7 @@ Lengths = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", help="Of a file: keep the records here; a killed run goes on where it was."),
-]
-Ray = Annotated[
-    str | None, typer.Option("--ray", help="Of a file: spread the work, over 'local' or a cluster's address.")
+    typer.Option("--out", "-o", help="Of a file: keep the records here; a killed run goes on where it was."),
 ]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Of a file: workers on the Ray cluster.")

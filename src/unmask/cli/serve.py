@@ -34,7 +34,7 @@ Most = Annotated[
     int, typer.Option("--candidates", "-k", min=1, help="The most candidates that may be asked for.")
 ]
 Keep = Annotated[int, typer.Option("--keep", min=1, help="Models held in memory at once.")]
-Cache = Annotated[str, typer.Option("--cache", help="Memory for what the models have said, as in 2GB.")]
+Cache = Annotated[str, typer.Option("--cache", help="Memory for what the models have said, as in 500MB.")]
 
 
 def serve(
@@ -47,7 +47,7 @@ def serve(
     time_limit: Seconds = 60.0,
     candidates: Most = 1024,
     keep: Keep = 2,
-    cache: Cache = "2GB",
+    cache: Cache = "500MB",
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
     allow_pickle: o.AllowPickle = False,

@@ -141,6 +141,13 @@ def tell(notes: list[str]) -> None:
         sys.stderr.write(f"note: {note}\n")
 
 
+def speaks() -> bool:
+    """Tell whether this process is the one that talks, of those that train together."""
+    from accelerate import PartialState
+
+    return bool(PartialState().is_main_process)
+
+
 def percent(log_prob: float) -> str:
     """Write a probability for people."""
     p = 100 * math.exp(log_prob)

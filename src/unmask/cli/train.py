@@ -7,9 +7,14 @@ from typing import Annotated
 
 import typer
 
+from unmask.cli.terminal import say, speaks
+
 
 def train(
-    out: Annotated[Path, typer.Option(help="Directory of the run; one that holds this run is gone on with.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="Directory of the run; one that holds this run is gone on with."),
+    ],
     corpus: Annotated[
         list[str] | None,
         typer.Option(
@@ -75,8 +80,9 @@ def train(
         seed=seed,
     )
     result = run(wanted, out, courteous=courteous)
-    typer.echo(table(result.scores))
-    typer.echo(f"model: {result.model}")
+    if speaks():
+        say(table(result.scores))
+        say(f"model: {result.model}")
 
 
 def _require(*packages: str) -> None:

@@ -13,45 +13,39 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unmask.conditionals import EVERYTHING, Index, PairConditionals
+from unmask.conditionals import EVERYTHING, PairConditionals
+from unmask.constructions.arnold_gokhale import Quotient
 from unmask.errors import Misuse
 from unmask.kernels.zermelo import round_of
-from unmask.pair import NormalisedJoint
 
 
-class ArnoldGokhalePublished(NormalisedJoint):
+class ArnoldGokhalePublished(Quotient):
     """The published iteration after `rounds` rounds."""
 
     def __init__(self, conditionals: PairConditionals, *, rounds: int = 40) -> None:
         super().__init__(conditionals, method="ag-published")
         if not isinstance(rounds, int) or isinstance(rounds, bool) or rounds < 1:
             raise Misuse(f"ag-published needs a whole number of rounds, at least 1, got {rounds}")
-        log_a, log_b = (torch.zeros_like(self._log_count(blank)) for blank in (0, 1))
-        self._log_a, self._log_b = self._normalised(0, log_a), self._normalised(1, log_b)
-        for _ in range(rounds - 1):
-            log_a, log_b = self._next_marginals()
-            self._log_a, self._log_b = self._normalised(0, log_a), self._normalised(1, log_b)
+        marginals = tuple(torch.zeros_like(self._log_count(blank)) for blank in (0, 1))
+        for done in range(rounds):
+            if done:
+                marginals = self._next_marginals()
+            # x and y are one over the marginals of the round before
+            self.log_x, self.log_y = (-self._normalised(blank, marginals[blank]) for blank in (0, 1))
         self.evidence |= {"rounds": rounds}
-
-    def log_weight(self, rows: Index, columns: Index) -> Tensor:
-        """Return log S - log(1/q_a + 1/q_b), with the marginals of the round before."""
-        log_s = torch.logaddexp(
-            self.conditionals.a_given_b(rows, columns), self.conditionals.b_given_a(rows, columns)
-        )
-        return log_s - torch.logaddexp(-self._log_a[rows, None], -self._log_b[None, columns])
 
     def _next_marginals(self) -> tuple[Tensor, Tensor]:
         if self.conditionals.probabilities is None:
             return self._marginals()
         p, r = (table.numpy() for table in self.conditionals.probabilities)
         counts = (cells.counts.numpy() for cells in self.cells)
-        q_a, q_b = round_of(p, r, self._log_a.exp().numpy(), self._log_b.exp().numpy(), *counts)
+        q_a, q_b = round_of(p, r, (-self.log_x).exp().numpy(), (-self.log_y).exp().numpy(), *counts)
         return torch.from_numpy(q_a).log(), torch.from_numpy(q_b).log()
 
     def _marginals(self) -> tuple[Tensor, Tensor]:
         """Return the log marginals of the current joint, not yet normalised."""
         a = []
-        b = torch.full_like(self._log_b, -torch.inf)
+        b = torch.full_like(self.log_y, -torch.inf)
         for rows in self.row_blocks():
             block = self.log_weight(rows, EVERYTHING)
             a.append((block + self._log_count(1)).logsumexp(1))

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 
 from unmask.conditionals import Index, PairConditionals
+from unmask.constructions.blend import Blend
 from unmask.pair import PairJoint
 
 
@@ -25,7 +25,8 @@ class LeftToRight(PairJoint):
 
     def log_block(self, rows: Index, columns: Index) -> Tensor:
         """Return log m(a) + log p(b|a)."""
-        return self.conditionals.a_alone[rows, None] + self.conditionals.b_given_a(rows, columns)
+        table = self.conditionals
+        return table.a_alone[rows, None].to(table.dtype) + table.b_given_a(rows, columns)
 
 
 class RightToLeft(PairJoint):
@@ -36,7 +37,8 @@ class RightToLeft(PairJoint):
 
     def log_block(self, rows: Index, columns: Index) -> Tensor:
         """Return log m(b) + log p(a|b)."""
-        return self.conditionals.b_alone[None, columns] + self.conditionals.a_given_b(rows, columns)
+        table = self.conditionals
+        return table.b_alone[None, columns].to(table.dtype) + table.a_given_b(rows, columns)
 
 
 class Mixture(PairJoint):
@@ -44,10 +46,10 @@ class Mixture(PairJoint):
 
     def __init__(self, conditionals: PairConditionals) -> None:
         super().__init__(conditionals, method="mixture")
+        self._blend = Blend(
+            conditionals, conditionals.a_alone - math.log(2), conditionals.b_alone - math.log(2)
+        )
 
     def log_block(self, rows: Index, columns: Index) -> Tensor:
-        """Return log [m(a) p(b|a) + m(b) p(a|b)] - log 2."""
-        table = self.conditionals
-        a_first = table.a_alone[rows, None] + table.b_given_a(rows, columns)
-        b_first = table.b_alone[None, columns] + table.a_given_b(rows, columns)
-        return torch.logaddexp(a_first, b_first) - math.log(2)
+        """Return log 1/2 [m(a) p(b|a) + m(b) p(a|b)]."""
+        return self._blend.log(rows, columns)

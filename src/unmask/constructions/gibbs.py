@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from unmask.conditionals import Index, PairConditionals, row_blocks
+from unmask.constructions.blend import Blend
 from unmask.kernels.counts import counts_of
 from unmask.pair import PairJoint
 
@@ -28,6 +29,8 @@ LARGEST_DIRECT = 1024
 MOST_STEPS = 1000
 TOLERANCE = 1e-9
 TOLERANCE_OF_FLOATS = 5e-6
+SMALLEST_MARGINAL = -500.0
+"""Log-probabilities above this are far from where float64 ends, also times a table's smallest."""
 
 
 class Gibbs(PairJoint):
@@ -37,13 +40,12 @@ class Gibbs(PairJoint):
         super().__init__(conditionals, method="gibbs")
         self.log_v, found = stationary(conditionals)
         self.log_u = _steps(conditionals, self.log_v)[0]
+        self._blend = Blend(conditionals, self.log_u - math.log(2), self.log_v - math.log(2))
         self.evidence |= found
 
     def log_block(self, rows: Index, columns: Index) -> Tensor:
         """Return log 1/2 [p(a|b) v(b) + p(b|a) u(a)]."""
-        first = self.conditionals.a_given_b(rows, columns) + self.log_v[None, columns]
-        second = self.conditionals.b_given_a(rows, columns) + self.log_u[rows, None]
-        return torch.logaddexp(first, second) - math.log(2)
+        return self._blend.log(rows, columns)
 
 
 def stationary(conditionals: PairConditionals) -> tuple[Tensor, dict[str, float | int | bool]]:
@@ -79,13 +81,32 @@ def _iterate(conditionals: PairConditionals, most: int) -> tuple[Tensor, int, bo
         ratio = min(moved / before, slowest) if before > 0 else 0.0
         before = moved
         if step > 1 and moved * ratio / (1 - ratio) < tolerance:
-            # the last step in log space and float64, whatever came before
+            # the last step in float64, whatever came before
             return _steps(conditionals, log_v)[1], step + 1, True
     return log_v, most, False
 
 
 def _steps(conditionals: PairConditionals, log_v: Tensor) -> tuple[Tensor, Tensor]:
-    """Return log u = log P v and log R^T u, normalised, in log space."""
+    """Return log u = log P v and log R^T u, normalised, in float64."""
+    if conditionals.probabilities is not None and float(log_v.min()) > SMALLEST_MARGINAL:
+        return _steps_of_probabilities(conditionals, log_v)
+    return _steps_in_logs(conditionals, log_v)
+
+
+def _steps_of_probabilities(conditionals: PairConditionals, log_v: Tensor) -> tuple[Tensor, Tensor]:
+    """Do it by products of the tables with vectors."""
+    n_a, n_b = counts_of(conditionals)
+    u, v = torch.empty_like(n_a), torch.zeros_like(n_b)
+    weighted = n_b * log_v.exp()
+    for rows in row_blocks(*conditionals.shape):
+        p, r = conditionals.rows_as_probabilities(rows)
+        u[rows] = p @ weighted
+        v += (n_a[rows] * u[rows]) @ r
+    return u.log(), _normalised(v.log(), n_b)
+
+
+def _steps_in_logs(conditionals: PairConditionals, log_v: Tensor) -> tuple[Tensor, Tensor]:
+    """Do it in log space: the twin that nothing underflows in."""
     n_a, n_b = counts_of(conditionals)
     weighted = log_v + n_b.log()
     u = []

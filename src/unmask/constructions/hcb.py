@@ -37,7 +37,7 @@ class HammersleyCliffordBesag(NormalisedJoint):
         # the terms that depend on one blank only: log p(b|a*) - log p(a*|b), or its mirror
         where = (at, EVERYTHING) if order == "ab" else (EVERYTHING, at)
         line = conditionals.b_given_a(*where).double() - conditionals.a_given_b(*where)
-        self._line = line[0] if order == "ab" else -line[:, 0]
+        self._line = (line[0] if order == "ab" else -line[:, 0]).to(conditionals.dtype)
         self.evidence |= {"order": order, "pivot": int(support.ids[token])}
 
     def log_weight(self, rows: Index, columns: Index) -> Tensor:

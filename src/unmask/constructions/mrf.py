@@ -10,9 +10,12 @@ only.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from torch import Tensor
 
-from unmask.conditionals import Index, PairConditionals
+from unmask.conditionals import Index, PairConditionals, block_of
+from unmask.constructions.blend import SMALLEST_FLOAT
 from unmask.pair import NormalisedJoint
 
 
@@ -24,8 +27,18 @@ class ProbabilityField(NormalisedJoint):
 
     def log_weight(self, rows: Index, columns: Index) -> Tensor:
         """Return log p(a|b) + log p(b|a)."""
-        p, r = self.conditionals.a_given_b(rows, columns), self.conditionals.b_given_a(rows, columns)
-        return p.double() + r
+        table = self.conditionals
+        if self._fits_floats:
+            assert table.probabilities is not None
+            p, r = (block_of(one, rows, columns) for one in table.probabilities)
+            return (p * r).log_()
+        return table.a_given_b(rows, columns) + table.b_given_a(rows, columns)
+
+    @cached_property
+    def _fits_floats(self) -> bool:
+        """Whether no product underflows, so that a cell costs one logarithm instead of two."""
+        table = self.conditionals
+        return table.probabilities is not None and 2 * table.smallest > SMALLEST_FLOAT
 
 
 class LogitField(ProbabilityField):
@@ -36,5 +49,6 @@ class LogitField(ProbabilityField):
 
     def log_weight(self, rows: Index, columns: Index) -> Tensor:
         """Return logit(a|b) + logit(b|a)."""
-        normalisers = self.conditionals.a_log_z[None, columns] + self.conditionals.b_log_z[rows, None]
-        return super().log_weight(rows, columns) + normalisers
+        table = self.conditionals
+        a_log_z, b_log_z = table.a_log_z[None, columns], table.b_log_z[rows, None]
+        return super().log_weight(rows, columns).add_(a_log_z.to(table.dtype)).add_(b_log_z.to(table.dtype))

@@ -20,4 +20,5 @@ class Product(PairJoint):
 
     def log_block(self, rows: Index, columns: Index) -> Tensor:
         """Return log m(a) + log m(b)."""
-        return self.conditionals.a_alone[rows, None] + self.conditionals.b_alone[None, columns]
+        table = self.conditionals
+        return table.a_alone[rows, None].to(table.dtype) + table.b_alone[None, columns].to(table.dtype)

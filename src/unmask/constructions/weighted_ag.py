@@ -15,38 +15,33 @@ derivative vanishes where
 
 The unknowns minimise F = sum W log(x_a + y_b) - sum w_a log x_a - sum w_b log y_b, convex in log x and log
 y: the Bradley-Terry model of `ag`, in which now a beats b with weight w_a p(b|a) and b beats a with weight
-w_b p(a|b). So it is solved likewise: by Newman's sweep (`unmask.kernels.weighted_newman`) and, where sweeps
-crawl, by Newton's method, its equations solved until the light contexts are right, too. Conditionals
+w_b p(a|b). So it is solved likewise: by Newman's sweep, extrapolated, and, where sweeps crawl, by Newton's
+method, its equations solved until the light contexts are right, too. Conditionals
 of one joint are given back, whatever the weights.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from unmask.conditionals import Index, PairConditionals, cells
+from unmask.conditionals import Index, PairConditionals
+from unmask.constructions.arnold_gokhale import FURTHEST_START, LONGEST_STEP, Problem, solve
+from unmask.constructions.blend import SMALLEST_FLOAT, Blend
 from unmask.errors import Misuse
 from unmask.kernels.laplacian import Laplacian, shortened
-from unmask.kernels.weighted_newman import Sweep, Weighted, Weights, sweep, sweep_in_logs
+from unmask.kernels.weighted import Weighted
 from unmask.pair import NormalisedJoint
 
 LIGHTEST = -40.0
 """No context weighs less than e^-40 of the heaviest one: none is without any say."""
-FURTHEST_START = 60.0
-LONGEST_STEP = 5.0
-MOST_STEPS = 60
-MOST_IDLE = 5
-"""Newton steps that may fail to halve the error before the solver gives up: rounding is all that is left."""
 MOST_PRODUCTS = 300
 SMALLEST_RESIDUAL = 1e-24
 RIDGE = 1e-12
-SMALLEST_FLOAT = -85.0
 
 
 class WeightedArnoldGokhale(NormalisedJoint):
@@ -55,8 +50,8 @@ class WeightedArnoldGokhale(NormalisedJoint):
     Args:
         conditionals: the model's conditionals.
         power: of the contexts' probabilities that weigh them, from 0 (all alike) to 1.
-        tolerance: the largest relative error of a marginal condition x_a q(a) = w_a at which the solver
-            stops; by default 1e-9 for tables in float64 and 1e-5 for those in float32.
+        tolerance: the norm of the gradient of F, each component relative to its context's weight, at which
+            the solver stops; by default 1e-9 for tables in float64 and 1e-6 for those in float32.
         sweeps: how many sweeps to make before Newton's method takes over.
     """
 
@@ -70,47 +65,42 @@ class WeightedArnoldGokhale(NormalisedJoint):
     ) -> None:
         super().__init__(conditionals, method="ag-weighted")
         if tolerance is None:
-            tolerance = 1e-9 if conditionals.dtype == torch.float64 else 1e-5
+            tolerance = 1e-9 if conditionals.dtype == torch.float64 else 1e-6
         if not _is_number(power) or not 0 <= power <= 1:
             raise Misuse(f"the power of ag-weighted is a number from 0 (all alike) to 1, got {power}")
         if not _is_number(tolerance) or not 0 < tolerance < math.inf:
-            raise Misuse(f"the tolerance of ag-weighted is a positive number such as 1e-5, got {tolerance}")
+            raise Misuse(f"the tolerance of ag-weighted is a positive number such as 1e-6, got {tolerance}")
         if not isinstance(sweeps, int) or isinstance(sweeps, bool) or sweeps < 0:
             raise Misuse(f"the sweeps of ag-weighted are a whole number from 0 on, got {sweeps}")
-        log_n = tuple(c.counts.log().to(conditionals.device) for c in self.cells)
         alone = (conditionals.a_alone.double(), conditionals.b_alone.double())
-        log_w = tuple(log_weights(m, n, power) for m, n in zip(alone, log_n, strict=True))
-        self.weighted = Weighted(conditionals, (log_w[0], log_w[1]), (log_n[0], log_n[1]))
-        start = [(w - m).clamp(-FURTHEST_START, FURTHEST_START) for w, m in zip(log_w, alone, strict=True)]
-        self.log_x, self.log_y, solved = solve(conditionals, self.weighted, start, tolerance, sweeps)
+        a, b = (log_weights(m, self._log_count(blank), power) for blank, m in enumerate(alone))
+        self.log_w = (a, b)
+        self._blend = Blend(conditionals, a, b)
+        x, y = ((w - m).clamp(-FURTHEST_START, FURTHEST_START) for w, m in zip((a, b), alone, strict=True))
+        problem = WeightedProblem(conditionals, self.log_w)
+        self.log_x, self.log_y, solved = solve(problem, (x, y), tolerance, sweeps)
         self.evidence |= solved | {"power": power}
 
     def log_weight(self, rows: Index, columns: Index) -> Tensor:
         """Return log (w_b p(a|b) + w_a p(b|a)) - log(x_a + y_b)."""
-        log_a, log_b = self.weighted.log_w[0][rows, None], self.weighted.log_w[1][None, columns]
         log_x, log_y = self.log_x[rows, None], self.log_y[None, columns]
         if self._fits_floats:
-            assert self.conditionals.probabilities is not None
-            p, r = (cells(table, rows, columns) for table in self.conditionals.probabilities)
-            w_a, w_b, x, y = (v.exp().to(p.dtype) for v in (log_a, log_b, log_x, log_y))
-            return ((p * w_b + r * w_a) / (x + y)).log_()
-        p = self.conditionals.a_given_b(rows, columns).double()
-        r = self.conditionals.b_given_a(rows, columns).double()
-        return torch.logaddexp(p + log_b, r + log_a) - torch.logaddexp(log_x, log_y)
+            x, y = (v.exp().to(self.conditionals.dtype) for v in (log_x, log_y))
+            return self._blend.plain(rows, columns).div_(x + y).log_()
+        return self._blend.log(rows, columns) - torch.logaddexp(log_x, log_y)
 
     @cached_property
     def _fits_floats(self) -> bool:
         """Whether no cell underflows as a float, so that it costs one logarithm."""
-        if self.conditionals.probabilities is None:
+        if not self._blend.fits_floats:
             return False
-        lightest = min(float(w.min()) for w in self.weighted.log_w)
+        lightest = min(float(w.min()) for w in self.log_w)
         largest = max(float(v.max()) for v in (self.log_x, self.log_y))
         smallest = min(float(v.min()) for v in (self.log_x, self.log_y))
-        within = -SMALLEST_FLOAT
         return (
             self.conditionals.smallest + lightest - largest > SMALLEST_FLOAT
-            and largest < within
-            and smallest > -within
+            and largest < -SMALLEST_FLOAT
+            and smallest > SMALLEST_FLOAT
         )
 
 
@@ -121,51 +111,19 @@ def log_weights(log_m: Tensor, log_n: Tensor, power: float) -> Tensor:
     return raw - (raw + log_n).logsumexp(0)
 
 
-def solve(
-    conditionals: PairConditionals, weighted: Weighted, start: list[Tensor], tolerance: float, sweeps: int
-) -> tuple[Tensor, Tensor, dict[str, Any]]:
-    """Return log x [a], log y [b] and how the solver fared."""
-    do_sweep = _sweeper(conditionals, weighted)
-    log_x, log_y = start
-    violation, done, steps = math.inf, 0, 0
-    while violation > tolerance and done < sweeps:
-        log_x, log_y, violation = do_sweep(log_x, log_y)
-        done += 1
-    idle = 0
-    while violation > tolerance and steps < MOST_STEPS and idle < MOST_IDLE:
-        before = violation
-        log_x, log_y = _descend(weighted, log_x, log_y)
-        log_x, log_y, violation = do_sweep(log_x, log_y)
-        idle = idle + 1 if violation > before / 2 else 0
-        steps += 1
-    shift = log_y.mean()  # the scale is free: keep it from drifting
-    found = {
-        "sweeps": done,
-        "newton_steps": steps,
-        "marginal_error": violation,
-        "converged": violation <= tolerance,
-    }
-    return log_x - shift, log_y - shift, found
+class WeightedProblem(Problem):
+    """The weighted problem; a Newton step is solved for until the light contexts are right, too."""
 
-
-def _sweeper(conditionals: PairConditionals, weighted: Weighted) -> Callable[[Tensor, Tensor], Sweep]:
-    """Return the sweep that suits the tables: compiled on probabilities, or plain in log space."""
-    if conditionals.probabilities is None:
-        return lambda x, y: sweep_in_logs(weighted, x, y)
-    p, r = (table.numpy() for table in conditionals.probabilities)
-    weights = Weights(*(v.exp().numpy() for v in (*weighted.log_w, *weighted.log_n)))
-    return lambda x, y: sweep(p, r, x, y, weights)
-
-
-def _descend(weighted: Weighted, log_x: Tensor, log_y: Tensor) -> tuple[Tensor, Tensor]:
-    """Take one Newton step, no token further than LONGEST_STEP, shortened until F falls."""
-    tables = cast(PairConditionals, weighted)
-    at = Laplacian(tables, log_x, log_y)
-    step = _newton_step(at).clamp(-LONGEST_STEP, LONGEST_STEP)
-    slope = float(at.gradient @ step)
-    if not slope < 0:  # clamping has turned it uphill
-        return log_x, log_y
-    return shortened(tables, log_x, log_y, step, slope)
+    def descend(self, log_x: Tensor, log_y: Tensor) -> tuple[Tensor, Tensor]:
+        """Take one Newton step, no token further than LONGEST_STEP, shortened until F falls."""
+        assert self.log_w is not None
+        tables = cast(PairConditionals, Weighted(self.conditionals, self.log_w))
+        at = Laplacian(tables, log_x, log_y)
+        step = _newton_step(at).clamp(-LONGEST_STEP, LONGEST_STEP)
+        slope = float(at.gradient @ step)
+        if not slope < 0:  # clamping has turned it uphill
+            return log_x, log_y
+        return shortened(tables, log_x, log_y, step, slope)
 
 
 def _newton_step(at: Laplacian) -> Tensor:

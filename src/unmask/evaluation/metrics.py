@@ -13,47 +13,32 @@ With true tokens a°, b° and a context being one token of one blank (all rows a
   0 then, and grows with the disagreement.
 
 U-PPL, P-PPL, A-KL and G-KL are those of Torroba Hennigen & Kim (2023). Each construction is read twice, block
-by block of rows: once for its marginals, once for all the rest. No table of all pairs is held beside the two
-of the conditionals. A row or a column may stand for several tokens (`a_counts`, `b_counts`): every sum
-over tokens counts it so often.
+by block of rows: once for its marginals, once for all the rest (`unmask.kernels.divergences`). No table of
+all pairs is held beside the two of the conditionals. A row or a column may stand for several tokens
+(`a_counts`, `b_counts`): every sum over tokens counts it so often.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from unmask.conditionals import EVERYTHING, PairConditionals, row_blocks
-from unmask.kernels.counts import counts_of as tokens_of_cells
+from unmask.conditionals import EVERYTHING, PairConditionals, block_of, cached_blocks
+from unmask.kernels.counts import counts_of
+from unmask.kernels.divergences import Divergences, divergences
 from unmask.pair import PairJoint
 
 LOG_2 = 0.6931471805599453
+TIES = 4
+"""By how many units of rounding a pair must be likelier than the true one to be ranked above it."""
 FAR = 30.0
 """Beyond this, log(1 + e^d) is d to the last digit."""
-CACHED_CELLS = 2**17
 SMALLEST_SUM = -60.0
 """Marginals below e^-60 are taken in log space: float32 probabilities end at e^-87."""
-
-
-class Counts(NamedTuple):
-    """How many tokens each row [a] and each column [b] stands for, in float64."""
-
-    a: Tensor
-    b: Tensor
-
-    @property
-    def contexts(self) -> float:
-        """How many contexts there are in all."""
-        return float(self.a.sum() + self.b.sum())
-
-
-def counts_of(conditionals: PairConditionals) -> Counts:
-    """Return how many tokens each row and column of the tables stands for: 1, unless told otherwise."""
-    return Counts(*tokens_of_cells(conditionals))
 
 
 @dataclass(frozen=True)
@@ -91,90 +76,94 @@ class Marginals(NamedTuple):
 
 def marginals_of(joint: PairJoint) -> Marginals:
     """Return the log marginals of a joint: the first of the two passes."""
-    counts = counts_of(joint.conditionals)
-    found = _marginals_of_probabilities(joint, counts)
+    found = _marginals_of_probabilities(joint)
     # a sum this small has lost digits, or all of them: take it in log space
     if min(float(found.a.min()), float(found.b.min())) < SMALLEST_SUM:
-        return _marginals_in_logs(joint, counts)
+        return _marginals_in_logs(joint)
     return found
 
 
-def _marginals_of_probabilities(joint: PairJoint, counts: Counts) -> Marginals:
+def _marginals_of_probabilities(joint: PairJoint) -> Marginals:
     """Sum probabilities in the tables' own precision: an exponential a cell."""
-    a, b = torch.empty_like(counts.a), torch.zeros_like(counts.b)
     dtype = joint.conditionals.dtype
-    n_a, n_b = counts.a.to(dtype), counts.b.to(dtype)
-    for rows in _small_blocks(joint):
+    n_a, n_b = counts_of(joint.conditionals)
+    a, b = torch.empty_like(n_a), torch.zeros_like(n_b)
+    n_a, n_b = n_a.to(dtype), n_b.to(dtype)
+    for rows in cached_blocks(*joint.conditionals.shape):
         q = joint.log_block(rows, EVERYTHING).to(dtype).exp_()
         a[rows] = (q @ n_b).double()
         b += (n_a[rows] @ q).double()
     return Marginals(a.log(), b.log())
 
 
-def _marginals_in_logs(joint: PairJoint, counts: Counts) -> Marginals:
+def _marginals_in_logs(joint: PairJoint) -> Marginals:
     """Do the same in log space and float64: the twin that nothing underflows in."""
-    log_a, log_b = counts.a.log(), counts.b.log()
+    log_a, log_b = (counts.log() for counts in counts_of(joint.conditionals))
     a, b = torch.empty_like(log_a), torch.full_like(log_b, -torch.inf)
-    for rows in _small_blocks(joint):
+    for rows in cached_blocks(*joint.conditionals.shape):
         log_q = joint.log_block(rows, EVERYTHING).double()
         a[rows] = (log_q + log_b).logsumexp(1)
         b = torch.logaddexp(b, (log_q + log_a[rows, None]).logsumexp(0))
     return Marginals(a, b)
 
 
-def _small_blocks(joint: PairJoint) -> Iterator[slice]:
-    """Go through the rows in blocks that stay in the cache while several operations work on them."""
-    rows, columns = joint.conditionals.shape
-    step = max(1, CACHED_CELLS // columns)
-    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
-
-
-class _Sums:
-    """The divergences of one side's contexts, gathered block by block in the tables' own precision."""
-
-    def __init__(self) -> None:
-        self.forward = self.backward = self.shared = 0.0
-
-    def add(self, log_p: Tensor, log_given: Tensor, n_a: Tensor, n_b: Tensor) -> Tensor:
-        """Take in a block of log p and log q of a context's tokens; returns p log(p/q), [rows, columns]."""
-        p, q, apart = log_p.exp(), log_given.exp(), log_p - log_given
-        forward = p * apart
-        self.forward += float(n_a @ (forward @ n_b))
-        self.backward -= float(n_a @ ((q * apart) @ n_b))
-        self.shared += float(n_a @ (_jensen_shannon(p, q, apart) @ n_b))
-        return forward
-
-
 def measure(joint: PairJoint, truth: tuple[int, int], marginals: Marginals | None = None) -> PairMetrics:
     """Return all metrics of a joint; `truth` are the row and the column of the true tokens."""
-    conditionals, counts = joint.conditionals, counts_of(joint.conditionals)
-    dtype = conditionals.dtype
+    conditionals = joint.conditionals
     marginals = marginals or marginals_of(joint)
-    q_a, q_b = (m.to(dtype) for m in marginals)
-    n_a, n_b = counts.a.to(dtype), counts.b.to(dtype)
     row, column = (torch.tensor([i], device=conditionals.device) for i in truth)
-    true_cell = joint.log_block(row, column)
-    sums = _Sums()
-    above = true_contexts = 0.0
-    for rows in _small_blocks(joint):
-        log_q = joint.log_block(rows, EVERYTHING)
-        above += float(counts.a[rows] @ ((log_q > true_cell).to(dtype) @ n_b).double())
-        log_q = log_q.to(dtype)
-        weight = n_a[rows]
-        by_column = sums.add(conditionals.a_given_b(rows).to(dtype), log_q - q_b, weight, n_b)
-        by_row = sums.add(conditionals.b_given_a(rows).to(dtype), log_q - q_a[rows, None], weight, n_b)
-        true_contexts += float(weight @ by_column[:, truth[1]])
-        if rows.start <= truth[0] < rows.stop:
-            true_contexts += float(by_row[truth[0] - rows.start] @ n_b)
+    log_prob = float(joint.log_block(row, column).double())
+    level = log_prob + TIES * torch.finfo(conditionals.dtype).eps * max(1.0, abs(log_prob))
+    sums = divergences_of(joint, marginals, level)
+    contexts = sum(float(counts.sum()) for counts in counts_of(conditionals))
     return PairMetrics(
-        float(true_cell.double()),
-        *_true_conditionals(joint, row, column, float(true_cell.double()), marginals),
-        a_kl=sums.forward / counts.contexts,
-        g_kl=true_contexts / 2,
-        reverse_kl=sums.backward / counts.contexts,
-        jsd=sums.shared / counts.contexts,
-        rank=1 + round(above),
+        log_prob,
+        *_true_conditionals(joint, row, column, log_prob, marginals),
+        a_kl=sums.forward / contexts,
+        g_kl=_true_contexts(joint, row, column, marginals),
+        reverse_kl=sums.backward / contexts,
+        jsd=sums.shared / contexts,
+        rank=1 + round(sums.above),
     )
+
+
+def divergences_of(joint: PairJoint, marginals: Marginals, level: float) -> Divergences:
+    """Sum the divergences over all contexts, and count the pairs above a level: the second pass."""
+    tables = joint.conditionals.probabilities
+    smallest = min(float(marginal.min()) for marginal in marginals)
+    if tables is None or tables[0].dtype != torch.float32 or smallest < SMALLEST_SUM:
+        return divergences_in_logs(joint, marginals, level)
+    q_a, q_b, n_a, n_b = (v.float().numpy() for v in (*marginals, *counts_of(joint.conditionals)))
+    p, r = (table.numpy() for table in tables)
+    parts = [
+        divergences(log_q.numpy(), p[rows], r[rows], q_a[rows], q_b, n_a[rows], n_b, level)
+        for rows, log_q in (
+            (rows, joint.log_block(rows, EVERYTHING).float().contiguous()) for rows in joint.row_blocks()
+        )
+    ]
+    return Divergences(*(math.fsum(values) for values in zip(*parts, strict=True)))
+
+
+def divergences_in_logs(joint: PairJoint, marginals: Marginals, level: float) -> Divergences:
+    """Do the same from log-probabilities in plain torch, in the tables' own precision: the twin."""
+    conditionals = joint.conditionals
+    dtype = conditionals.dtype
+    q_a, q_b, n_a, n_b = (v.to(dtype) for v in (*marginals, *counts_of(conditionals)))
+    totals = torch.zeros(4, dtype=torch.float64)
+    for rows in cached_blocks(*conditionals.shape):
+        log_q = joint.log_block(rows, EVERYTHING).to(dtype)
+        shares = [(log_q > level).to(dtype), *(torch.zeros_like(log_q) for _ in range(3))]
+        for log_p, log_given in (
+            (conditionals.a_given_b(rows).to(dtype), log_q - q_b),
+            (conditionals.b_given_a(rows).to(dtype), log_q - q_a[rows, None]),
+        ):
+            p, q, apart = log_p.exp(), log_given.exp(), log_p - log_given
+            shares[1] += p * apart
+            shares[2] -= q * apart
+            shares[3] += _jensen_shannon(p, q, apart)
+        totals += torch.stack([(n_a[rows] @ (share @ n_b)).double() for share in shares]).cpu()
+    above, forward, backward, shared = totals.tolist()
+    return Divergences(forward, backward, shared, above)
 
 
 def _jensen_shannon(p: Tensor, q: Tensor, apart: Tensor) -> Tensor:
@@ -185,6 +174,17 @@ def _jensen_shannon(p: Tensor, q: Tensor, apart: Tensor) -> Tensor:
     """
     upper = LOG_2 - torch.where(apart < -FAR, -apart, torch.log1p(torch.exp(-apart)))
     return 0.5 * (p * upper + q * (upper - apart))
+
+
+def _true_contexts(joint: PairJoint, row: Tensor, column: Tensor, marginals: Marginals) -> float:
+    """Return G-KL: the mean of KL(p || q) over the two true contexts."""
+    conditionals = joint.conditionals
+    n_a, n_b = counts_of(conditionals)
+    by_column = conditionals.a_given_b(EVERYTHING, column)[:, 0].double()
+    by_row = conditionals.b_given_a(row, EVERYTHING)[0].double()
+    apart_a = by_column - (joint.log_block(EVERYTHING, column)[:, 0].double() - marginals.b[column])
+    apart_b = by_row - (joint.log_block(row, EVERYTHING)[0].double() - marginals.a[row])
+    return float((n_a * by_column.exp()) @ apart_a + (n_b * by_row.exp()) @ apart_b) / 2
 
 
 def _true_conditionals(
@@ -204,20 +204,25 @@ def average_kl(joint: PairJoint) -> float:
 
 def incompatibility(conditionals: PairConditionals) -> float:
     """Return the mean squared interaction of log p(a|b) - log p(b|a): 0 for conditionals of one joint."""
-    counts = counts_of(conditionals)
-    share_a, share_b = counts.a / counts.a.sum(), counts.b / counts.b.sum()
+    share_a, share_b = (counts / counts.sum() for counts in counts_of(conditionals))
     row_means, column_means = torch.empty_like(share_a), torch.zeros_like(share_b)
-    for rows in row_blocks(len(share_a), len(share_b)):
+    dtype = conditionals.dtype
+    a, b = share_a.to(dtype), share_b.to(dtype)
+    for rows in cached_blocks(*conditionals.shape):
         log_c = _log_c(conditionals, rows)
-        row_means[rows] = log_c @ share_b
-        column_means += share_a[rows] @ log_c
-    level = float(share_a @ row_means)
+        row_means[rows] = (log_c @ b).double()
+        column_means += (a[rows] @ log_c).double()
+    column_parts = (column_means - share_a @ row_means).to(dtype)
     total = 0.0
-    for rows in row_blocks(len(share_a), len(share_b)):
-        interaction = _log_c(conditionals, rows) - row_means[rows, None] - column_means + level
-        total += float(share_a[rows] @ (interaction.square() @ share_b))
+    for rows in cached_blocks(*conditionals.shape):
+        interaction = _log_c(conditionals, rows).sub_(row_means[rows, None].to(dtype)).sub_(column_parts)
+        total += float(a[rows] @ (interaction.square_() @ b))
     return total
 
 
 def _log_c(conditionals: PairConditionals, rows: slice) -> Tensor:
-    return conditionals.a_given_b(rows).double() - conditionals.b_given_a(rows).double()
+    """Return log p(a|b) - log p(b|a) of a block of rows, in the tables' own precision."""
+    if conditionals.linear:
+        p, r = (block_of(table, rows, EVERYTHING) for table in (conditionals.a_table, conditionals.b_table))
+        return (p / r).log_()
+    return conditionals.a_given_b(rows) - conditionals.b_given_a(rows)

@@ -2,17 +2,18 @@
 
 With P = p(a|b) and R = p(b|a), both [a, b], a sweep from (x, y) is (Newman, JMLR 2023)
 
-    x_a <- sum_b R_ab y_b / (x_a + y_b)  /  sum_b P_ab / (x_a + y_b)        for every a, then
-    y_b <- sum_a P_ab x_a / (x_a + y_b)  /  sum_a R_ab / (x_a + y_b)        with the new x,
+    x_a <- w_a sum_b R_ab y_b / (x_a + y_b)  /  sum_b w_b P_ab / (x_a + y_b)        for every a, then
+    y_b <- w_b sum_a P_ab x_a / (x_a + y_b)  /  sum_a w_a R_ab / (x_a + y_b)        with the new x,
 
-where a row or column that stands for n tokens counts n times in the sums. Row a's update needs row a alone,
+where w are the weights of the contexts, all of them 1 for `ag`, and a row or column that stands for n tokens
+counts n times in the sums. Row a's update needs row a alone,
 and its share of the sums for y can be gathered while the row is in the cache, so one reading of P and R is
 enough. `sweep` does that on probabilities, in compiled code on several threads. `sweep_on_device` is the same
 in plain torch, for a GPU; `sweep_in_logs` the twin in log space, which nothing underflows in.
 
 All also return the norm of the gradient of the objective, with respect to log x at the old point and to
-log y after the update of x, which the sums give for nothing: (x_a sum_b P/(x+y) - sum_b R y/(x+y)), and its
-mirror.
+log y after the update of x, each component relative to its weight, which the sums give for nothing:
+x_a / w_a sum_b w_b P/(x+y) - sum_b R y/(x+y), and its mirror.
 
 How the compiled pass keeps up with the memory: it takes two rows at a time, whose reciprocals cost one
 division (1/s and 1/t are t/(st) and s/(st)), in the precision of the tables, eight float32 lanes to an
@@ -22,7 +23,7 @@ component of the gradient for tables in float32.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -46,6 +47,10 @@ SMALLEST_SUM = 1e-30
 """Sums below this may have lost terms to underflow in float32."""
 
 
+Logs = tuple[Tensor, Tensor]
+"""The log weights of the contexts, [a] and [b]."""
+
+
 class Sweep(NamedTuple):
     """The new log x [a] and log y [b], and the norm of the gradient on the way."""
 
@@ -61,6 +66,7 @@ def sweep(
     log_y: Tensor,
     n_a: Tensor | None = None,
     n_b: Tensor | None = None,
+    log_w: Logs | None = None,
     *,
     precise: bool = False,
 ) -> Sweep:
@@ -70,15 +76,18 @@ def sweep(
     """
     a = np.ones(len(log_x)) if n_a is None else n_a.numpy()
     b = np.ones(len(log_y)) if n_b is None else n_b.numpy()
+    weights = (None, None) if log_w is None else tuple(np.exp(log.numpy()) for log in log_w)
     ends = [float(end) for log in (log_x, log_y) for end in (log.min(), log.max())]
     middle = (min(ends) + max(ends)) / 2  # the scale is free: centred, the values fit the narrow type best
     x, y = np.exp(log_x.numpy() - middle), np.exp(log_y.numpy() - middle)
     found = None
     if not precise and p.dtype == np.float32 and max(ends) - middle < WIDEST:
-        found = _sums(p, r, x, y, a, b, np.float32)
+        found = _sums(p, r, (x, y, a, b, *weights), np.float32)
     if found is None or not min(sums.min() for sums in found) > SMALLEST_SUM:
-        found = _sums(p, r, x, y, a, b, np.float64)
+        found = _sums(p, r, (x, y, a, b, *weights), np.float64)
     num, den, above, below = found
+    if log_w is not None:
+        den, below = den / weights[0], below / weights[1]
     square = (a * np.square(x * den - num)).sum() + (b * np.square(y * below - above)).sum()
     new_x, new_y = (torch.from_numpy(np.log(up / down) + middle) for up, down in ((num, den), (above, below)))
     return Sweep(new_x, new_y, float(np.sqrt(square)))
@@ -88,18 +97,20 @@ Sums = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDAr
 
 
 def _sums(
-    p: NDArray[Any],
-    r: NDArray[Any],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    n_a: NDArray[np.float64],
-    n_b: NDArray[np.float64],
-    precision: type,
+    p: NDArray[Any], r: NDArray[Any], vectors: Sequence[NDArray[np.float64] | None], precision: type
 ) -> Sums:
-    """Return the four sums of a sweep, by [a], [a], [b] and [b], computed in the given precision."""
+    """Return the four sums of a sweep, by [a], [a], [b] and [b], computed in the given precision.
+
+    The vectors are x, y, n_a, n_b, w_a and w_b, the last two None if all contexts weigh alike.
+    """
     rows = compiled_rows()
+    x, y = vectors[0], vectors[1]
+    assert x is not None
+    assert y is not None
     num, den = np.empty_like(x), np.empty_like(x)
-    narrow: list[NDArray[Any]] = [vector.astype(precision) for vector in (x, y, n_a, n_b)]
+    narrow: list[NDArray[Any] | None] = [
+        None if vector is None else vector.astype(precision) for vector in vectors
+    ]
     shares = over_rows(
         len(x),
         lambda start, stop, share: rows(p, r, *narrow, start, stop, num, den, *share),
@@ -115,7 +126,9 @@ def compiled_rows() -> Callable[..., None]:
     from numba import njit
 
     @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})
-    def rows(p, r, x, y, n_a, n_b, start, stop, num, den, above, below):  # type: ignore[no-untyped-def]
+    def rows(  # type: ignore[no-untyped-def]
+        p, r, x, y, n_a, n_b, w_a, w_b, start, stop, num, den, above, below
+    ):
         columns = len(y)
         zero, one = y.dtype.type(0), y.dtype.type(1)
         up, down = np.zeros_like(y), np.zeros_like(y)
@@ -132,6 +145,8 @@ def compiled_rows() -> Callable[..., None]:
                     w0, w1 = inverse * s1, inverse * s0
                     above0 += r0[b] * (y[b] * w0)
                     above1 += r1[b] * (y[b] * w1)
+                    if w_b is not None:  # decided when this is compiled
+                        w0, w1 = w0 * w_b[b], w1 * w_b[b]
                     below0 += p0[b] * w0
                     below1 += p1[b] * w1
                 num0 += above0
@@ -140,6 +155,8 @@ def compiled_rows() -> Callable[..., None]:
                 den1 += below1
             num[c], den[c] = num1, den1
             num[a], den[a] = num0, den0
+            if w_a is not None:
+                num0, num1 = num0 * w_a[a], num1 * w_a[c]
             x0, x1 = y.dtype.type(num0 / den0), y.dtype.type(num1 / den1)
             k0, k1 = n_a[a], n_a[c] if c > a else zero
             for b in range(columns):
@@ -147,6 +164,8 @@ def compiled_rows() -> Callable[..., None]:
                 inverse = one / (s0 * s1)
                 w0, w1 = inverse * s1 * k0, inverse * s0 * k1
                 up[b] += p0[b] * (x0 * w0) + p1[b] * (x1 * w1)
+                if w_a is not None:
+                    w0, w1 = w0 * w_a[a], w1 * w_a[c]
                 down[b] += r0[b] * w0 + r1[b] * w1
             if (a - start) % GATHERED_ROWS == GATHERED_ROWS - 2 or c == stop - 1:
                 for b in range(columns):
@@ -157,7 +176,9 @@ def compiled_rows() -> Callable[..., None]:
     return rows  # type: ignore[no-any-return]
 
 
-def sweep_on_device(conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> Sweep:
+def sweep_on_device(
+    conditionals: PairConditionals, log_x: Tensor, log_y: Tensor, log_w: Logs | None = None
+) -> Sweep:
     """Do the same on probabilities in plain torch, block by block of rows, wherever the tables are.
 
     Tested on the CPU; on CUDA, which it is meant for, it has not been run.
@@ -165,23 +186,27 @@ def sweep_on_device(conditionals: PairConditionals, log_x: Tensor, log_y: Tensor
     n_a, n_b = counts_of(conditionals)
     num, den = torch.empty_like(log_x), torch.empty_like(log_x)
     above, below = torch.zeros_like(log_y), torch.zeros_like(log_y)
+    w_a, w_b = (torch.ones_like(log_x), torch.ones_like(log_y)) if log_w is None else map(torch.exp, log_w)
     x, y = log_x.exp(), log_y.exp()
     for rows in row_blocks(*conditionals.shape):
         p, r = conditionals.rows_as_probabilities(rows)
         inverse = 1 / (x[rows, None] + y)
-        num[rows], den[rows] = (r * inverse) @ (n_b * y), (p * inverse) @ n_b
+        num[rows], den[rows] = (r * inverse) @ (n_b * y), (p * inverse) @ (n_b * w_b) / w_a[rows]
         moved = num[rows] / den[rows]
         inverse = 1 / (moved[:, None] + y)
         above += (n_a[rows] * moved) @ (p * inverse)
-        below += n_a[rows] @ (r * inverse)
+        below += (n_a * w_a)[rows] @ (r * inverse) / w_b
     square = (n_a * (x * den - num).square()).sum() + (n_b * (y * below - above).square()).sum()
     return Sweep((num / den).log(), (above / below).log(), float(square.sqrt()))
 
 
-def sweep_in_logs(conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> Sweep:
+def sweep_in_logs(
+    conditionals: PairConditionals, log_x: Tensor, log_y: Tensor, log_w: Logs | None = None
+) -> Sweep:
     """Do the same in log space and float64, block by block of rows: the twin that nothing underflows in."""
     n_a, n_b = counts_of(conditionals)
     log_n_a, log_n_b = n_a.log(), n_b.log()
+    w_a, w_b = (torch.zeros_like(log_x), torch.zeros_like(log_y)) if log_w is None else log_w
     new_x = torch.empty_like(log_x)
     above = torch.full_like(log_y, -torch.inf)
     below = torch.full_like(log_y, -torch.inf)
@@ -192,12 +217,12 @@ def sweep_in_logs(conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) 
         x = log_x[rows, None]
         weight = logsigmoid(log_y - x) + log_n_b  # log y / (x + y)
         num = (r + weight).logsumexp(1)
-        den = (p + weight - log_y).logsumexp(1)
+        den = (p + weight - log_y + w_b).logsumexp(1) - w_a[rows]
         square += float((n_a[rows] * ((x[:, 0] + den).exp() - num.exp()).square()).sum())
         new_x[rows] = num - den
         x = new_x[rows, None]
         weight = logsigmoid(x - log_y) + log_n_a[rows, None]  # log x / (x + y)
         above = torch.logaddexp(above, (p + weight).logsumexp(0))
-        below = torch.logaddexp(below, (r + weight - x).logsumexp(0))
+        below = torch.logaddexp(below, (r + weight - x + w_a[rows, None]).logsumexp(0) - w_b)
     square += float((n_b * ((log_y + below).exp() - above.exp()).square()).sum())
     return Sweep(new_x, above - below, square**0.5)

@@ -7,7 +7,6 @@ that was killed goes on with the very batch that was next.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +18,6 @@ from transformers import Trainer, TrainerCallback
 
 from unmask.tasks.encoding import IGNORED, Feature
 from unmask.tasks.scores import Scores
-from unmask.training.callbacks import Progress, clock
 
 POOL = 50
 """Batches that are sorted by length together."""
@@ -103,38 +101,3 @@ def exhausted(history: Sequence[Mapping[str, float]], metric: str, patience: int
     """Whether the last `patience` evaluations were all no better than the best before them."""
     scores = [entry[f"eval_{metric}"] for entry in history if f"eval_{metric}" in entry]
     return bool(patience) and len(scores) > patience and max(scores[-patience:]) <= max(scores[:-patience])
-
-
-class Report(Progress):
-    """One line on standard error for every log: step, loss, examples a second, time left; scores."""
-
-    def __init__(self, steps: int, batch: int) -> None:
-        self.steps, self.batch = steps, batch
-        self.begun, self.first = time.monotonic(), 0
-
-    def on_train_begin(self, args: Any, state: Any, _control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Start the clock; a resumed run counts from where it goes on."""
-        self.begun, self.first = time.monotonic(), state.global_step
-
-    def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Nothing beside the Trainer's own logs."""
-
-    def on_log(
-        self, _args: Any, state: Any, _control: Any, logs: dict[str, float] | None = None, **_: Any
-    ) -> None:
-        """Write the line, and stop a run whose loss is lost."""
-        logs = logs or {}
-        if "loss" in logs:
-            self._refuse_nonfinite(logs["loss"], state.global_step)
-        if not state.is_world_process_zero:
-            return
-        where = f"step {state.global_step}/{self.steps}"
-        if "loss" in logs:
-            a_step = (time.monotonic() - self.begun) / max(state.global_step - self.first, 1)
-            self._say(
-                f"{where}  loss {logs['loss']:.4f}  {self.batch / a_step:.0f} examples/s  "
-                f"{clock(a_step * (self.steps - state.global_step))} left"
-            )
-        scores = {name[5:]: value for name, value in logs.items() if name.startswith("eval_")}
-        if scores:
-            self._say(f"{where}  " + "  ".join(f"{name} {value:.4f}" for name, value in scores.items()))

@@ -91,17 +91,26 @@ class TunedModel:
         model, tokenizer = open_with_head(directory, kind_of(record.task), {})
         return cls(model.eval().requires_grad_(False), tokenizer, record, device=device)
 
-    def predict_file(self, path: Path, progress: Progress = silent) -> Iterator[dict[str, Any]]:
-        """Return an answer for each example of a file, whose labels, if any, are not looked at."""
+    def predict_file(
+        self, path: Path, progress: Progress = silent
+    ) -> tuple[Iterator[dict[str, Any]], list[str]]:
+        """Return an answer for each example of a file, and what the user should know.
+
+        Labels, if the file has any, are not looked at.
+        """
         found = files.read(self.record, self.record.task, path, [], labelled=False)
         if not found:
             raise Misuse(f"{path}: expected examples to predict, got none: the file is empty")
-        yield from self.answers(found, progress)
+        bare = [_unlabelled(example) for example in found]
+        encoded = self.encoder.encode(bare)
+        return self._answers(bare, encoded, progress), lengths_note(encoded, self.record.long)
 
     def answers(self, examples: Sequence[Any], progress: Progress = silent) -> Iterator[dict[str, Any]]:
         """Return an answer for each example: its label and the probabilities, or its tags and entities."""
         bare = [_unlabelled(example) for example in examples]
-        encoded = self.encoder.encode(bare)
+        return self._answers(bare, self.encoder.encode(bare), progress)
+
+    def _answers(self, bare: Sequence[Any], encoded: Encoded, progress: Progress) -> Iterator[dict[str, Any]]:
         if self.record.task == "tag":
             for sentence, tags in zip(bare, self._tags(bare, encoded, progress), strict=True):
                 answer: dict[str, Any] = {"words": sentence.words, "tags": tags}

@@ -104,6 +104,7 @@ def _finetune(settings: Settings, out: Path) -> Result:
     scores = tuned.score(examples.dev, encoded=encoded["dev"])
     if trainer.is_world_process_zero():
         write_result(out, settings, tuned, examples, scores, history)
+    PartialState().wait_for_everyone()
     return Result(out / "model", scores, history, notes)
 
 
@@ -126,7 +127,8 @@ def _trainer(
     from accelerate import PartialState
     from transformers import PrinterCallback, TrainingArguments
 
-    from unmask.tasks.loop import Patience, Report, Rows, TaskTrainer
+    from unmask.tasks.loop import Patience, Rows, TaskTrainer
+    from unmask.training.callbacks import StepLines
 
     processes = PartialState().num_processes
     batch = min(settings.batch, max(len(encoded["train"].features) // processes, 1) * processes)
@@ -173,7 +175,7 @@ def _trainer(
         score=score,
     )
     trainer.remove_callback(PrinterCallback)
-    trainer.add_callback(Report(steps, batch))
+    trainer.add_callback(StepLines(steps, batch, "examples", "lower --rate"))
     if settings.patience:
         trainer.add_callback(Patience(settings.metric, settings.patience))
     return trainer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -15,57 +16,77 @@ from unmask.errors import Failure
 from unmask.training.settings import Settings
 
 
-class Progress(TrainerCallback):  # type: ignore[misc]
-    """One line on standard error for every log: step, loss, tokens a second, time left; held-out losses."""
+class StepLines(TrainerCallback):  # type: ignore[misc]
+    """One line on standard error for every log: step, loss, rate, time left; and one for an evaluation.
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    Attributes:
+        steps: how many the run has.
+        units: what a step works through, in the unit that the rate is told in.
+        unit: its name, as in `tokens`.
+        remedy: what to do about a loss that is lost.
+    """
+
+    def __init__(self, steps: int, units: float, unit: str, remedy: str) -> None:
+        self.steps, self.units, self.unit, self.remedy = steps, units, unit, remedy
         self.begun, self.first = time.monotonic(), 0
 
-    def on_train_begin(self, args: Any, state: Any, _control: Any, **_: Any) -> None:
-        """Start the clock; a resumed run counts from where it goes on, and saves as often as is asked now."""
-        state.compute_steps(args, self.settings.steps)
+    def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
+        """Start the clock; a resumed run counts from where it goes on."""
         self.begun, self.first = time.monotonic(), state.global_step
-
-    def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Log at every checkpoint too, so that no logged mean spans a resumption."""
-        if state.global_step % self.settings.save_every == 0:
-            control.should_log = True
 
     def on_log(
         self, _args: Any, state: Any, _control: Any, logs: dict[str, float] | None = None, **_: Any
     ) -> None:
-        """Write the line, and stop a run whose loss is lost."""
+        """Write the lines, and stop a run whose loss is lost."""
         logs = logs or {}
-        if "loss" in logs:
-            self._refuse_nonfinite(logs["loss"], state.global_step)
+        if "loss" in logs and not math.isfinite(logs["loss"]):
+            raise Failure(
+                f"the loss became {logs['loss']} at step {state.global_step}: {self.remedy}; the last "
+                f"checkpoint is kept"
+            )
         if not state.is_world_process_zero:
             return
+        where = f"step {state.global_step}/{self.steps}"
         if "loss" in logs:
-            done = state.global_step - self.first
-            a_step = (time.monotonic() - self.begun) / max(done, 1)
-            rate = self.settings.batch * self.settings.max_length / a_step
-            left = a_step * (self.settings.steps - state.global_step)
+            a_step = (time.monotonic() - self.begun) / max(state.global_step - self.first, 1)
             self._say(
-                f"step {state.global_step}/{self.settings.steps}  loss {logs['loss']:.4f}  "
-                f"{rate:.0f} tokens/s  {clock(left)} left"
+                f"{where}  loss {logs['loss']:.4f}  {self.units / a_step:.0f} {self.unit}/s  "
+                f"{clock(a_step * (self.steps - state.global_step))} left"
             )
-        held = {
-            name: value for name, value in logs.items() if name.startswith("eval_") and name.endswith("_loss")
-        }
-        if held:
-            losses = "  ".join(f"{name[5:-5]} {value:.4f}" for name, value in held.items())
-            self._say(f"step {state.global_step}/{self.settings.steps}  held out: {losses}")
+        measured = self.measured({n[5:]: value for n, value in logs.items() if n.startswith("eval_")})
+        if measured:
+            self._say(f"{where}  {measured}")
+
+    def measured(self, found: dict[str, float]) -> str:
+        """Tell what an evaluation found, by name; nothing if there was none."""
+        return "  ".join(f"{name} {value:.4f}" for name, value in found.items())
 
     def _say(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    def _refuse_nonfinite(self, loss: float, step: int) -> None:
-        if loss != loss or loss in (float("inf"), float("-inf")):
-            raise Failure(
-                f"the loss became {loss} at step {step}: lower body_rate and head_rate or lengthen warmup; "
-                "the last checkpoint is kept"
-            )
+
+class Progress(StepLines):
+    """The lines of a training run: tokens a second, held-out losses."""
+
+    def __init__(self, settings: Settings) -> None:
+        remedy = "lower body_rate and head_rate or lengthen warmup"
+        super().__init__(settings.steps, settings.batch * settings.max_length, "tokens", remedy)
+        self.save_every = settings.save_every
+
+    def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
+        """Start the clock, and save as often as is asked now, also in a resumed run."""
+        state.compute_steps(_args, self.steps)
+        super().on_train_begin(_args, state, _control)
+
+    def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Log at every checkpoint too, so that no logged mean spans a resumption."""
+        if state.global_step % self.save_every == 0:
+            control.should_log = True
+
+    def measured(self, found: dict[str, float]) -> str:
+        """Tell the held-out losses."""
+        losses = {n.removesuffix("_loss"): value for n, value in found.items() if n.endswith("_loss")}
+        return f"held out: {super().measured(losses)}" if losses else ""
 
 
 class CourteousThreads(TrainerCallback):  # type: ignore[misc]

@@ -83,6 +83,7 @@ class Library:
             question.candidates,
             question.completion,
             question.support,
+            tuple(question.include),
             question.seed,
         )
         assert question.model is not None  # the desk has put a name there
@@ -112,6 +113,7 @@ class Library:
             candidates=question.candidates,
             completion=question.completion,
             support=question.support,
+            include=question.include,
             seed=question.seed,
             progress=watch,
         )

@@ -70,6 +70,10 @@ class Question(_Asked):
     support: Positive | Literal["auto", "words", "all"] = Field(
         "auto", description="Tokens that a blank may hold; a number for the likeliest."
     )
+    include: list[Token] = Field(
+        default_factory=list,
+        description="Tokens that the model is asked about in any case, at every blank, however unlikely.",
+    )
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Seed of whatever is drawn at random.")
     truncate: bool = Field(False, description="Drop the end of a text longer than the model's window.")
 
@@ -83,14 +87,21 @@ class MethodQuestion(Question):
     )
 
 
+def _examples(*questions: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": list(questions)})
+
+
 def _example(**fields: Any) -> ConfigDict:
-    return ConfigDict(json_schema_extra={"examples": [fields]})
+    return _examples(fields)
 
 
 class FillQuestion(MethodQuestion):
     """The likeliest fillings of a text's blanks."""
 
-    model_config = _example(text=BLANKS, method="ag", top=5)
+    model_config = _examples(
+        {"text": BLANKS, "method": "ag", "top": 5},
+        {"text": BLANKS, "candidates": 64, "include": ["dog"], "top": 5},
+    )
     top: Positive = Field(10, description="How many fillings.")
 
 
@@ -156,6 +167,11 @@ def check(question: Question, limits: Limits) -> None:
     if len(question.text) > limits.text:
         raise OverLimit(
             f"the text has {len(question.text):,} characters, this server takes {limits.text:,}: shorten it"
+        )
+    if len(question.include) > limits.include:
+        raise OverLimit(
+            f"include: {len(question.include):,} tokens were given, and this server takes "
+            f"{limits.include:,}: give fewer"
         )
     for name, limit in ASKED_FOR.items():
         asked, most = getattr(question, name, None), getattr(limits, limit)

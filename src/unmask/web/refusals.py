@@ -78,10 +78,10 @@ def refused(error: BaseException, seconds: float) -> JSONResponse:
 async def invalid(_request: Any, error: Exception) -> JSONResponse:
     """Answer a body that does not fit the schema, or is no JSON."""
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
+    first, *others = error.errors()
     if first["type"] == "json_invalid":
         return refusal(400, f"the body is no JSON: {first.get('ctx', {}).get('error', 'it ends early')}")
-    return refusal(422, _line(first))
+    return refusal(422, _line(first, others))
 
 
 async def plain(_request: Any, error: Exception) -> JSONResponse:
@@ -90,7 +90,14 @@ async def plain(_request: Any, error: Exception) -> JSONResponse:
     return refusal(error.status_code, str(error.detail), dict(error.headers or {}))
 
 
-def _line(found: ErrorDetails) -> str:
-    where = ".".join(str(part) for part in found["loc"] if part != "body")
-    what = found["msg"][:1].lower() + found["msg"][1:]
-    return f"{where}: {what}" if where else f"the body: {what}"
+def _line(first: ErrorDetails, others: list[ErrorDetails]) -> str:
+    """Tell the first field that does not fit; one that may be of several kinds fits none of them."""
+    kinds = [first, *(other for other in others if _field(other) == _field(first))]
+    what = ", or ".join(found["msg"][:1].lower() + found["msg"][1:] for found in kinds)
+    return f"{_field(first) or 'the body'}: {what}"
+
+
+def _field(found: ErrorDetails) -> str:
+    """Return the name of a field, without the kind that pydantic adds where there are several."""
+    parts = (str(part) for part in found["loc"] if part != "body")
+    return ".".join(part for part in parts if not part.startswith(("constrained-", "literal[")))

@@ -20,6 +20,8 @@ class Limits:
     """Characters of a text."""
     candidates: int = 1_024
     """Tokens a side that the model is asked about; `all` counts as the size of the support."""
+    include: int = 64
+    """Tokens that the model is asked about in any case, beside the candidates."""
     support: int = 20_000
     """Tokens that a blank may hold, where a number of them is asked for."""
     top: int = 1_000
@@ -40,7 +42,7 @@ class Limits:
     """Requests that wait for a worker."""
     models: int = 2
     """Models held in memory."""
-    tables: int = 2 * 10**9
+    tables: int = 5 * 10**8
     """Bytes of what the models have said, kept so that a further question about a text asks nothing anew."""
     answers: int = 32 * 10**6
     """Bytes of answers kept for identical requests."""

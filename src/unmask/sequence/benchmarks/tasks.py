@@ -48,7 +48,7 @@ def run_tasks(
         stage: what they are called.
     """
     if workers is not None and ray is None:
-        raise Misuse("workers are those of a Ray cluster: give --ray too, as in --ray local --workers 2")
+        raise Misuse("workers are those of a Ray cluster: give --ray too, as in --ray --workers 2")
     records = None if out is None else Records.open(out)
     try:
         done = {} if records is None else _done(records, settings, tasks)

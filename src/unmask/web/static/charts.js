@@ -12,6 +12,10 @@ const ready = new Promise((resolve, reject) => {
 });
 ready.catch(() => {});
 
+// which cells have their number in them: those of a percent, and of an open question the likeliest ones
+const leastShown = (top) => Math.min(0.01, top / 3);
+const short = (p) => (100 * p).toFixed(p >= 0.1 ? 0 : p >= 0.01 ? 1 : 2);
+
 const quiet = { displayModeBar: false, responsive: true, doubleClick: false };
 
 // words may repeat on an axis ("Man" and "man" in some vocabularies look alike): positions are numbers
@@ -46,12 +50,13 @@ export async function drawJoint(element, map, method, { top, given, onPick }) {
   const numbers = part.probabilities.map((row, i) => row.map((p, j) => [
     percent(p), percent(p / part.column_marginals[j]), percent(p / part.row_marginals[i]), map.rows[i].text, map.columns[j].text,
   ]));
+  const least = leastShown(top);
   const scale = [[0, colour("heat-0")], [0.3, colour("heat-1")], [0.65, colour("heat-2")], [1, colour("heat-3")]];
   const traces = [
     {
       type: "heatmap", z: part.probabilities.map((row) => row.map(Math.sqrt)), zmin: 0, zmax: Math.sqrt(top), colorscale: scale,
       showscale: false, xgap: 2, ygap: 2, customdata: numbers, texttemplate: "%{text}", textfont: { size: 11 },
-      text: part.probabilities.map((row) => row.map((p) => (p >= 0.01 ? (100 * p).toFixed(p < 0.1 ? 1 : 0) : ""))),
+      text: part.probabilities.map((row) => row.map((p) => (p >= least ? short(p) : ""))),
       hovertemplate: "<b>%{customdata[3]} %{customdata[4]}</b><br>together %{customdata[0]}<br>%{customdata[3]}, given %{customdata[4]}: %{customdata[1]}<br>%{customdata[4]}, given %{customdata[3]}: %{customdata[2]}<extra></extra>",
     },
     {
@@ -79,7 +84,7 @@ export async function drawDifference(element, map, one, other, { given, onPick }
   const traces = [{
     type: "heatmap", z: signed, zmin: -Math.sqrt(most), zmax: Math.sqrt(most), showscale: false, xgap: 2, ygap: 2, customdata: numbers,
     texttemplate: "%{text}", textfont: { size: 11 },
-    text: gap.map((row) => row.map((d) => (Math.abs(d) >= 0.01 ? `${d < 0 ? "−" : "+"}${(100 * Math.abs(d)).toFixed(1)}` : ""))),
+    text: gap.map((row) => row.map((d) => (Math.abs(d) >= leastShown(most) ? `${d < 0 ? "−" : "+"}${short(Math.abs(d))}` : ""))),
     colorscale: [[0, colour("less")], [0.5, colour("heat-0")], [1, colour("heat-2")]],
     hovertemplate: `<b>%{customdata[3]} %{customdata[4]}</b><br>%{customdata[0]}<br>${one} %{customdata[1]}, ${other} %{customdata[2]}<extra></extra>`,
   }];

@@ -127,13 +127,19 @@ async function explore(signal) {
     say(`Answered in ${((performance.now() - start) / 1000).toFixed(2)} s.`);
     $("progress").hidden = true;
     if (count === 2) {
-      state.given ??= { blank: 0, id: fill.fillings[0].ids[0] };
+      const best = { blank: 0, id: fill.fillings[0].ids[0] };
+      state.given ??= best;
       keep();
       const quietly = { signal };
       await Promise.all([
         ask("map", body({ methods: beside ? [method, beside] : [method], size: narrow() ? 8 : 12 }), quietly).then((map) => showMaps(map, fill, beside)),
         beside && ask("fill", body({ method: beside, top: 10 }), quietly).then((other) => showBeside(other)),
-        condition(signal),
+        condition(signal).catch((error) => {
+          if (error.status !== 400) throw error;
+          state.given = best; // a link may name a token that this model does not have
+          keep();
+          return condition(signal);
+        }),
       ]);
       await ask("compatibility", body({ method }), quietly).then(showCompatibility);
     }
@@ -201,7 +207,7 @@ function showMeasures(fill, pair) {
     $("compatibility").textContent = "…";
     $("compatibility-says").textContent = "";
   }
-  const basis = [`${fill.passes.toLocaleString("en")} forward passes of ${fill.model} over ${fill.support_sizes[0].toLocaleString("en")} tokens a blank`];
+  const basis = [`${fill.passes.toLocaleString("en")} forward ${fill.passes === 1 ? "pass" : "passes"} of ${fill.model} over ${fill.support_sizes[0].toLocaleString("en")} tokens a blank`];
   if (fill.conditionals === "cross") basis.push(`${fill.candidates} candidates a side, the rest completed (${fill.completion})`);
   if (fill.mass_outside_candidates !== null) basis.push(`${percent(fill.mass_outside_candidates)} of the probability lies on pairs with a word outside the candidates`);
   if (fill.solver.converged === false) basis.push("the solver has NOT converged");

@@ -73,7 +73,7 @@ export function fromHash(hash) {
   state.blanks = [...new Set(numbers)].filter((b) => Number.isInteger(b) && b >= 0 && b < count).slice(0, 2);
   state.method = said.get("m") || state.method;
   state.beside = said.get("v") || state.beside;
-  state.candidates = said.get("k") || state.candidates;
+  if (/^(auto|all|[1-9]\d{0,5})$/.test(said.get("k"))) state.candidates = said.get("k");
   state.model = said.get("model");
   const given = /^([01]):(\d+)$/.exec(said.get("g") || "");
   if (given) state.given = { blank: Number(given[1]), id: Number(given[2]) };

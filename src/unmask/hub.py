@@ -1,0 +1,47 @@
+"""Is the Hugging Face hub within reach, and if not, what of it has been downloaded before?
+
+Without a network the hub's own client tries for half a minute before it gives up. One connection, asked for
+beforehand and waited for a few seconds, tells as much.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+PATIENCE = 3.0
+"""Seconds to wait for a connection, the look-up of the name included."""
+
+
+def reachable(address: str, patience: float = PATIENCE) -> bool:
+    """Tell whether a server, or the proxy that stands before it, takes a connection."""
+    asked = urlsplit(address)
+    proxy = getproxies().get(asked.scheme)
+    if proxy and not proxy_bypass(asked.hostname or ""):
+        asked = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+    port = asked.port or (443 if asked.scheme == "https" else 80)
+    answers: list[bool] = []
+
+    def connect() -> None:
+        try:
+            socket.create_connection((asked.hostname, port), timeout=patience).close()
+        except OSError:
+            return
+        answers.append(True)
+
+    # in a thread of its own: no timeout can be given to the look-up of a name
+    asking = threading.Thread(target=connect, name="unmask-hub", daemon=True)
+    asking.start()
+    asking.join(patience)
+    return bool(answers)
+
+
+def downloaded(name: str) -> Path | None:
+    """Return the directory of what was downloaded before of a model of the hub; None if nothing was."""
+    from huggingface_hub import try_to_load_from_cache
+
+    config = try_to_load_from_cache(name, "config.json")
+    return Path(config).parent if isinstance(config, str) else None

@@ -1,0 +1,50 @@
+"""The tables of the weighted Arnold-Gokhale problem, shown to Newton's method without being held."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unmask.conditionals import EVERYTHING, Index, PairConditionals
+from unmask.kernels.counts import counts_of
+
+
+class Weighted:
+    """The tables n_a n_b w_b p(a|b) and n_a n_b w_a p(b|a), computed where they are read.
+
+    What `Laplacian` and `objective` ask of conditionals: with these tables in the place of p(a|b) and
+    p(b|a) they speak of the weighted problem.
+    """
+
+    a_counts = b_counts = None  # they are in the tables already
+
+    def __init__(self, conditionals: PairConditionals, log_w: tuple[Tensor, Tensor]) -> None:
+        self._of = conditionals
+        self.log_w = log_w
+        self.log_n = tuple(counts.log() for counts in counts_of(conditionals))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
+        return self._of.shape
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tables are."""
+        return self._of.device
+
+    def a_given_b(self, rows: Index = EVERYTHING, columns: Index = EVERYTHING) -> Tensor:
+        """Return a block of log n_a n_b w_b p(a|b), [rows, columns]."""
+        extra = (self.log_w[1] + self.log_n[1])[None, columns] + self.log_n[0][rows, None]
+        return self._of.a_given_b(rows, columns).double() + extra
+
+    def b_given_a(self, rows: Index = EVERYTHING, columns: Index = EVERYTHING) -> Tensor:
+        """Return a block of log n_a n_b w_a p(b|a), [rows, columns]."""
+        extra = (self.log_w[0] + self.log_n[0])[rows, None] + self.log_n[1][None, columns]
+        return self._of.b_given_a(rows, columns).double() + extra
+
+    def rows_as_probabilities(self, rows: slice) -> tuple[Tensor, Tensor]:
+        """Return both tables of a block of rows, as they are, in float64."""
+        p, r = self._of.rows_as_probabilities(rows)
+        counts = self.log_n[0][rows, None] + self.log_n[1]
+        return p * (counts + self.log_w[1]).exp(), r * (counts + self.log_w[0][rows, None]).exp()
