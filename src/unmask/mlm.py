@@ -156,9 +156,11 @@ class MaskedLM:
 
     def output_weights(self, token_ids: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return the output layer's weights [tokens, features] and offset [tokens], if it is a linear one."""
-        columns = token_ids.to(self.device)
         if not (self._separable and isinstance(self.output_layer, torch.nn.Linear)):
             return None
+        columns = _as_slice(token_ids)
+        if not isinstance(columns, slice):
+            columns = columns.to(self.device)
         offset = self._offset[columns]
         if self.output_layer.bias is not None:
             offset = offset + self.output_layer.bias[columns]
@@ -304,6 +306,13 @@ class MaskedLM:
             if _same(alone, state[:, 1:2]) and _same(offset, offset[:1, :1].expand_as(offset)):
                 return True, offset[0, 0], outputs
         return False, torch.zeros(outputs, device=self.device), outputs
+
+
+def _as_slice(ids: Tensor) -> Tensor | slice:
+    """Return ids that follow one another as a slice, which takes a view where ids would take a copy."""
+    if len(ids) and bool((ids.diff() == 1).all()):
+        return slice(int(ids[0]), int(ids[-1]) + 1)
+    return ids
 
 
 def choose_device(name: str) -> torch.device:

@@ -22,7 +22,8 @@ def parsed(outcome: Any) -> dict[str, Any]:
 
 class TestFill:
     def test_three_blanks_say_which_joint_and_why(self, run: Run, bert: str) -> None:
-        answer = parsed(run("fill", THREE, "-m", bert, "--json", "-k", 4))
+        assert parsed(run("fill", THREE, "-m", bert, "--json", "-k", 4))["method"] == "chain"
+        answer = parsed(run("fill", THREE, "-m", bert, "--json", "-k", 4, "--method", "grid"))
         assert (answer["method"], answer["candidates"], answer["support_sizes"]) == ("grid", 4, [4, 4, 4])
         assert answer["solver"]["converged"]
         assert len(answer["mass_outside_support"]) == 3
@@ -191,9 +192,10 @@ class TestBenchmark:
         assert set(answer["accuracy"]["order"]) == {"pll", "pll-word", "chain", "ag-chain", "pairs"}
         (tmp_path / "t.txt").write_text("the old man is at the casino\n")
         command = ("benchmark", "blanks", "--data", f"text={tmp_path / 't.txt'}", "--blanks", "2", "-m", bert)
-        shown = run(*command, "--methods", "independent,greedy", "--sentences", 1)
+        shown = run(*command, "--methods", "independent,greedy,chain-gibbs", "--sentences", 1)
         assert "recall@10" in shown.out
         assert "greedy" in shown.out
+        assert "chain-gibbs" in shown.out
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

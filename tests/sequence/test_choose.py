@@ -23,18 +23,23 @@ def bert(mlm_of):
     return mlm_of("bert")
 
 
-def test_three_blanks_get_the_grid_and_six_the_chain_with_the_reason(bert):
-    three, six = (unmask.fill(text, mlm=bert) for text in (THREE, SIX))
-    assert isinstance(three, GridJoint)
-    assert isinstance(six, Chain)
-    assert "3 blanks: the grid of 26 candidates a blank, whose 2,028 forward passes" in three.cloze.notes[-1]
-    assert "6 blanks: the chain of pairs" in six.cloze.notes[-1]
-    assert "196,608 forward passes" in six.cloze.notes[-1]  # 6 * 8^5
+def test_many_blanks_get_the_chain_of_pairs_with_the_reason(bert):
+    for text, blanks in ((THREE, 3), (SIX, 6)):
+        joint = unmask.fill(text, mlm=bert)
+        assert isinstance(joint, Chain)
+        assert joint.evidence["block"] == 2
+        assert f"{blanks} blanks: the chain of pairs (joined by ag, 16 candidates" in joint.cloze.notes[-1]
+        assert "would hold a few candidates a blank and nothing else" in joint.cloze.notes[-1]
 
 
-def test_a_number_of_candidates_decides_too(bert):
-    assert isinstance(unmask.fill(SIX, mlm=bert, candidates=2), GridJoint)
-    assert isinstance(unmask.fill(THREE, mlm=bert, candidates=40), Chain)
+def test_a_grid_that_holds_every_token_is_taken_by_itself(bert):
+    """26 tokens at three blanks are 3 * 26^2 = 2,028 passes, 27 are more than 2,048."""
+    assert isinstance(unmask.fill(THREE, mlm=bert, support=26), GridJoint)
+    assert isinstance(unmask.fill(THREE, mlm=bert, support=27), Chain)
+    assert isinstance(unmask.fill(THREE, mlm=bert, support=26, candidates=4), Chain)
+    asked = unmask.fill(THREE, mlm=bert, method="grid")
+    assert isinstance(asked, GridJoint)
+    assert "3 blanks: the grid of 26 candidates a blank, whose 2,028 forward passes" in asked.cloze.notes[-1]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from unmask import Misuse
 from unmask.sequence import files
-from unmask.sequence.files import ScoreSettings, score_file, score_lines
+from unmask.sequence.files import LineScorer, ScoreSettings, score_file
 from unmask.sequence.lengths import uniform
 
 LINES = ["The old man is at the casino.", "", "a dog", "the red dog is playing", "   ", "the dog"]
@@ -100,15 +100,15 @@ def test_records_of_other_settings_or_another_file_are_not_mixed(file, settings,
 
 def test_lines_beyond_the_window_are_noted_or_cut(mlm_of, settings):
     mlm, long = mlm_of("bert"), "old " * 100
-    (record,) = score_lines(mlm, settings, [(1, long)])
+    (record,) = LineScorer(mlm, settings)([(1, long)])
     assert record["scores"] is None
     assert record["note"] == "102 tokens, and the model's window holds 64"
     cut = ScoreSettings(model="x", scores=("pll",), truncate=True)
-    (record,) = score_lines(mlm, cut, [(1, long)])
+    (record,) = LineScorer(mlm, cut)([(1, long)])
     assert record["length"] == 62
     assert record["scores"]["pll"]["log_prob"] < 0
     words = ScoreSettings(model="x", scores=("pll",), support="words")
-    (record,) = score_lines(mlm, words, [(1, "the 日 man")])
+    (record,) = LineScorer(mlm, words)([(1, "the 日 man")])
     assert record["note"] == "'[UNK]' is no token of the support"
 
 

@@ -9,8 +9,10 @@ import torch
 
 from tiny import ARCHITECTURES, sentence
 from unmask import MaskedLM, Misuse
+from unmask.sequence import pairs
+from unmask.sequence.chain import Chain
 from unmask.sequence.lengths import counted, geometric, given, parse_lengths, uniform
-from unmask.sequence.scores import SCORES, score_sentences
+from unmask.sequence.scores import SCORES, SentenceScorer, score_sentences
 from unmask.sequence.sentences import Reader
 from unmask.vocabulary import Support
 
@@ -79,11 +81,15 @@ def test_sentences_of_all_lengths_come_back_in_their_order(mlm_of):
         for s, score in zip(sentences, together, strict=True):
             (alone,) = score_sentences(mlm, [s], name)
             assert score.log_probs == pytest.approx(alone.log_probs, abs=1e-5)
-            assert len(score.log_probs) == (-(-len(s) // 2) if name == "ag-chain" else len(s))
+            assert len(score.log_probs) == len(s)
 
 
-@pytest.mark.parametrize("name", ["chain", "ag-chain"])
-def test_all_sentences_of_up_to_four_tokens_sum_to_one(name, mlm_of):
+@pytest.mark.parametrize(
+    ("name", "largest_exact"), [("chain", 512), ("ag-chain", 512), ("ag-chain with a tail", 0)]
+)
+def test_all_sentences_of_up_to_four_tokens_sum_to_one(name, largest_exact, mlm_of, monkeypatch):
+    monkeypatch.setattr(pairs, "LARGEST_EXACT_PAIR", largest_exact)
+    name = name.removesuffix(" with a tail")
     mlm, most = mlm_of("bert"), 4
     support = Support(torch.tensor([mlm.vocabulary.find(w) for w in ("man", "dog", "is")]), mlm.vocabulary)
     read = Reader(mlm)
@@ -100,6 +106,54 @@ def test_all_sentences_of_up_to_four_tokens_sum_to_one(name, mlm_of):
             for s, score in zip(every, scores, strict=True)
         )
         assert total == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("largest_exact", [512, 0])
+def test_the_chain_of_pairs_is_the_joint_of_that_name_token_by_token(largest_exact, mlm_of, monkeypatch):
+    """Against the chain's own log_prob, and the chain rule inside each block by its whole table."""
+    monkeypatch.setattr(pairs, "LARGEST_EXACT_PAIR", largest_exact)
+    mlm = mlm_of("bert")
+    support = Support.words(mlm.vocabulary)
+    read = Reader(mlm)
+    sentences = [read(t) for t in ("the old man is", "the old dog", "the man is at the casino .")]
+    found = score_sentences(mlm, sentences, "ag-chain", support=support, candidates=40)
+    differs = 0
+    for s, score in zip(sentences, found, strict=True):
+        chain = Chain(
+            mlm,
+            s.cloze(mlm.vocabulary),
+            (support,) * len(s),
+            pair=lambda c, two: pairs.pair_joint(mlm, c, two, candidates=40),
+        )
+        assert score.log_prob == pytest.approx(float(chain.log_prob(*s.tokens)), abs=1e-5)
+        first = chain._pair_of(chain._empty, (0, 1))
+        table = first.log_prob(support.ids[:, None], support.ids[None, :]).exp()
+        a, b = support.indices(torch.tensor(s.tokens[:2])).tolist()
+        expected = [float(table[a].sum().log()), float((table[a, b] / table[a].sum()).log())]
+        assert score.log_probs[:2] == pytest.approx(expected, abs=1e-5)
+        (plainly,) = score_sentences(mlm, [s], "chain", support=support)
+        differs += score.log_prob != pytest.approx(plainly.log_prob, abs=1e-4)
+    assert differs, "no block was in a grid: the test shows nothing"
+
+
+def test_what_scores_and_sentences_share_goes_through_the_model_once(mlm_of, monkeypatch):
+    """Of all masked copies of two sentences of one beginning no two are alike."""
+    mlm = mlm_of("bert")
+    sentences = [Reader(mlm)(t) for t in ("the old houses at the casino", "the old houses at the man")]
+    seen = []
+    original = mlm.states_at
+    monkeypatch.setattr(
+        mlm, "states_at", lambda ids, *rest: seen.extend(map(tuple, ids.tolist())) or original(ids, *rest)
+    )
+    together = SentenceScorer(mlm, ["pll", "pll-word", "chain"])(sentences)
+    length = len(sentences[0])
+    # pll: two copies a place, but one at the last, where the sentences differ; pll-word: two more, at the
+    # first piece of "house ##s"; the chain: one a place, the last of which is that of pll
+    assert len(seen) == len(set(seen)) == 2 * length - 1 + 2 + length - 1
+    for name, scores in together.items():
+        for s, score in zip(sentences, scores, strict=True):
+            (alone,) = score_sentences(mlm, [s], name)
+            assert score.log_probs == pytest.approx(alone.log_probs, abs=1e-5)
 
 
 @pytest.mark.parametrize(

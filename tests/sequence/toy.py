@@ -8,8 +8,9 @@ from unmask.cloze import parse_blanks
 from unmask.sequence.asking import grid_conditionals
 from unmask.sequence.chain import Chain
 from unmask.sequence.grid import GridConditionals, GridJoint
+from unmask.sequence.pairs import TailedPair, pair_joint
 from unmask.sequence.table import TableJoint
-from unmask.sequence.tailed import TailedGrid, pair_joint, tailed_pair
+from unmask.sequence.tailed import TailedGrid
 from unmask.vocabulary import Support
 
 TEXTS = {
@@ -58,7 +59,7 @@ def _tailed(mlm, blanks):
 
 def _chain_of_tailed_pairs(mlm, blanks):
     def pair(cloze, supports):
-        return tailed_pair(mlm, cloze, supports, candidates=2)
+        return TailedPair(mlm, cloze, supports, candidates=2)
 
     return Chain(mlm, cloze_of(mlm, blanks), few(mlm, *[4] * blanks), pair=pair, order="confidence")
 

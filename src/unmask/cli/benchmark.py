@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,12 +22,15 @@ Scores = Annotated[str, typer.Option("--scores", help="pll, pll-word, chain, ag-
 PairCandidates = Annotated[
     int, typer.Option("--candidates", "-k", min=1, help="Tokens a blank on which a pair is joined.")
 ]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Ray workers [default: one for each GPU, or CPU].")
+]
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", help="Keep the records here; a killed run goes on where it was.")
 ]
 
 
-@benchmarks.command()
+@benchmarks.command(cls=o.SpreadCommand)
 def blimp(
     directory: Annotated[Path, typer.Argument(help="A directory of BLiMP's .jsonl or .jsonl.gz files.")],
     examples: Examples = None,
@@ -35,6 +39,8 @@ def blimp(
     model: o.Model = "english",
     seed: o.Seed = 0,
     out: Out = None,
+    ray: o.Ray = None,
+    workers: Workers = None,
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
     allow_pickle: o.AllowPickle = False,
@@ -55,7 +61,16 @@ def blimp(
         memory=memory,
         allow_pickle=allow_pickle,
     )
-    answer = run_blimp(directory, settings, examples=examples, seed=seed, out=out, progress=Bar())
+    answer = run_blimp(
+        directory,
+        settings,
+        examples=examples,
+        seed=seed,
+        out=out,
+        ray=ray,
+        workers=workers,
+        progress=Bar(),
+    )
     if json:
         print_json(answer)
         return
@@ -68,7 +83,7 @@ def blimp(
     )
 
 
-@benchmarks.command()
+@benchmarks.command(cls=o.SpreadCommand)
 def blanks(
     data: Annotated[
         list[str],
@@ -79,19 +94,26 @@ def blanks(
     counts: Annotated[str, typer.Option("--blanks", help="Lengths of the runs of blanks.")] = "2,3,4",
     sentences: Annotated[int, typer.Option("--sentences", help="Sentences a row of the table.")] = 300,
     methods: Annotated[
-        str, typer.Option("--methods", help="independent, greedy, beam, grid-ag, chain-ag, or all.")
+        str,
+        typer.Option(
+            "--methods",
+            help="independent, greedy, beam, grid-ag, chain-ag (or chain- and another construction), or all.",
+        ),
     ] = "all",
-    passes: Annotated[int, typer.Option("--passes", help="Forward passes of a grid at the most.")] = 1024,
-    candidates: PairCandidates = 32,
+    passes: Annotated[int, typer.Option("--passes", help="Forward passes of a grid at the most.")] = 256,
+    candidates: PairCandidates = 16,
     model: o.Model = "english",
     seed: o.Seed = 0,
     out: Out = None,
+    ray: o.Ray = None,
+    workers: Workers = None,
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
     allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
 ) -> None:
     """Recall and log-probability of the true filling of neighbouring blanks, for five methods."""
+    from unmask.api import load
     from unmask.sequence.benchmarks.blanks import METHODS, RECALLS, BlanksSettings, run_blanks
 
     try:
@@ -109,7 +131,8 @@ def blanks(
     settings.check()
     bar = Bar()
     mlm = o.open_model(model, device, memory, allow_pickle, bar)
-    answer = run_blanks(mlm, data, settings, out=out, progress=bar)
+    there = partial(load, model, device=device, memory=memory, allow_pickle=allow_pickle)
+    answer = run_blanks(mlm, data, settings, out=out, ray=ray, workers=workers, load=there, progress=bar)
     if json:
         print_json(answer)
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,10 +50,11 @@ def score_file(
     json: bool,
 ) -> None:
     """Score every line and print a row or a JSON object for each."""
-    from unmask.sequence.files import ScoreSettings, count_lengths, score_lines
+    from unmask.sequence.files import LineScorer, ScoreSettings, count_lengths
     from unmask.sequence.files import score_file as run
     from unmask.sequence.lengths import parse_lengths
-    from unmask.sequence.scores import DEFAULT_PAIR_CANDIDATES, SCORES
+    from unmask.sequence.pairs import PAIR_CANDIDATES
+    from unmask.sequence.scores import SCORES
     from unmask.sequence.sentences import Reader
 
     count = o.parse_candidates(candidates)
@@ -64,7 +64,7 @@ def score_file(
         model=model,
         scores=SCORES if scores == "all" else tuple(scores.split(",")),
         support="all" if support == "auto" else support,
-        candidates=DEFAULT_PAIR_CANDIDATES if count == "auto" else count,
+        candidates=PAIR_CANDIDATES if count == "auto" else count,
         truncate=truncate,
         device=device,
         memory=memory,
@@ -75,7 +75,7 @@ def score_file(
     scorer, known = None, None
     if ray is None or lengths is not None:
         mlm = o.open_model(model, device, memory, allow_pickle, bar)
-        scorer = partial(score_lines, mlm, settings)
+        scorer = LineScorer(mlm, settings)
         if lengths is not None:
             read = Reader(mlm)
             known = parse_lengths(lengths, lambda file: count_lengths(file, read), path)

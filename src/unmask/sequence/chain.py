@@ -3,7 +3,7 @@
     q(x) = prod_t  q_t(x_{B_t} | x_{B_1}, ..., x_{B_{t-1}}),
 
 each block B_t by the model's answer with the earlier blocks filled and the later ones still masked: a block
-of one by the model's own distribution, a block of two by a joint of the pair (`unmask.sequence.tailed`). Each
+of one by the model's own distribution, a block of two by a joint of the pair (`unmask.sequence.pairs`). Each
 factor sums to 1, so the product does, over all V^n fillings, with nothing to normalise; `log_prob` is exact
 and so is `sample`. `top` is a beam search.
 
@@ -81,6 +81,7 @@ class Chain(SequentialJoint):
         self._fixed = None if order == "confidence" else _cut(_sequence(order, self.blanks), self._size)
         self._decoders = {s: mlm.decoder(s.ids) for s in set(supports)}
         self._pairs: OrderedDict[Filled, Joint] = OrderedDict()
+        self._counted: dict[Filled, int] = {}
         self.evidence.setdefault("passes", 0)
         self.evidence |= {
             "block": self._size,
@@ -114,10 +115,11 @@ class Chain(SequentialJoint):
         tokens = [int(s.ids[s.index(t)]) for s, t in zip(self.supports, filling, strict=True)]
         state, found = self._empty, []
         for _ in range(self.steps):
-            ((_, block, answer),) = self._answers([state])
-            here = [tokens[b] for b in block]
-            found.append((block, float(answer.log_prob(*here))))
-            state = _with(state, block, here)
+            for _, block, answer in self._answers([state]):
+                here = [tokens[b] for b in block]
+                found.append((block, float(answer.log_prob(*here))))
+                longer = _with(state, block, here)
+            state = longer
         return found
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
@@ -160,7 +162,9 @@ class Chain(SequentialJoint):
         for block, states in sorted(groups.items()):
             if len(block) == 2:
                 for state in states:
-                    yield state, block, self._pair_of(state, block)
+                    answer = self._pair_of(state, block)
+                    yield state, block, answer
+                    self._count_passes(state, answer)
                 continue
             for start in range(0, len(states), STATES_AT_ONCE):
                 part = states[start : start + STATES_AT_ONCE]
@@ -221,12 +225,17 @@ class Chain(SequentialJoint):
             positions = tuple(self.cloze_blanks[b] for b in block)
             ids = tuple(self._ids([state])[0].tolist())
             cloze = replace(self.cloze, ids=ids, blanks=positions, pieces=("", "", ""), truth=None)
-            made = self._pair(cloze, (self.supports[block[0]], self.supports[block[1]]))
-            self.evidence["passes"] += made.evidence.get("passes", 0)
-            self._pairs[state] = made
+            self._pairs[state] = self._pair(cloze, (self.supports[block[0]], self.supports[block[1]]))
+            self._counted[state] = 0
             while len(self._pairs) > PAIRS_KEPT:
-                self._pairs.popitem(last=False)
+                self._counted.pop(self._pairs.popitem(last=False)[0])
         return self._pairs[state]
+
+    def _count_passes(self, state: Filled, answer: Joint) -> None:
+        """Add what a pair has asked of the model since it was last looked at: it asks when it needs to."""
+        passes = answer.evidence.get("passes", 0)
+        self.evidence["passes"] += passes - self._counted[state]
+        self._counted[state] = passes
 
 
 def _sequence(order: Order, blanks: int) -> list[int]:

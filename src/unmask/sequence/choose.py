@@ -2,8 +2,8 @@
 
 By method:
 
-- `ag`: the grid, if one of at least SMALLEST_GRID candidates a blank is affordable, and the chain beyond
-that;
+- `ag`: the grid, if one that holds every token is affordable, and else the chain of pairs, which leaves
+  nothing out;
 - `grid`, `chain`: as they say;
 - `product`: independent answers; `l2r`, `r2l`: the chain of single blanks in that order;
 - any other construction of a pair: the chain, its blocks of two made by that construction.
@@ -38,13 +38,14 @@ from unmask.sequence.asking import (
 from unmask.sequence.chain import Chain, Order
 from unmask.sequence.grid import GridJoint
 from unmask.sequence.independent import Independent
-from unmask.sequence.tailed import PAIR_CANDIDATES, pair_joint
+from unmask.sequence.pairs import PAIR_CANDIDATES, pair_joint
 from unmask.vocabulary import Support
 
-SMALLEST_GRID = 8
 GRID_OPTIONS = ("tolerance", "sweeps")
 CHAIN_OPTIONS = ("order", "block", "beam")
 MOST_CANDIDATES = 512
+NO_GRID = "; a grid, which joins them all at once, would hold a few candidates a blank and nothing else"
+NO_GRID_TO_SCORE = "; a grid gives no probability to a token that is not among its candidates"
 
 
 def joint_of_blanks(
@@ -69,7 +70,7 @@ def joint_of_blanks(
             affordable.
         support: the tokens that a blank may hold: `auto` or `words`, `all`, or a number of the likeliest.
         include: tokens that are among the candidates of every blank of a grid; the chain is over every token.
-        scoring: a given filling is to be scored: `ag` takes the chain, which is over every token.
+        scoring: a given filling is to be scored, which the reason told takes up.
         progress: told of long work.
         options: `order`, `block` (1 or 2), `beam` of the chain; `tolerance`, `sweeps` of the grid; others go
             to the construction of pairs.
@@ -87,10 +88,12 @@ def joint_of_blanks(
     if method == "product":
         joint: Joint = Independent.of(mlm, cloze, supports)
         why = f"{len(cloze.blanks)} blanks: each by itself"
-    elif method == "grid" or (method == "ag" and not scoring and _affordable(len(cloze.blanks), candidates)):
+    elif method == "grid" or (method == "ag" and candidates == "auto" and _holds_all(supports)):
         joint, why = _grid(mlm, cloze, supports, candidates, include, progress, options)
     else:
-        joint, why = _chain(mlm, cloze, supports, method, candidates, scoring, progress, options)
+        joint, why = _chain(mlm, cloze, supports, method, candidates, progress, options)
+        if method == "ag":
+            why += NO_GRID_TO_SCORE if scoring else NO_GRID
     joint.evidence.setdefault("mass_outside_support", tuple(outside))
     joint.evidence.setdefault("conditionals", joint.method)
     joint.evidence |= {"why": why}
@@ -98,10 +101,9 @@ def joint_of_blanks(
     return joint
 
 
-def _affordable(blanks: int, candidates: int | str) -> bool:
-    if isinstance(candidates, int):
-        return passes_of_grid(blanks, candidates) <= AFFORDABLE_PASSES
-    return affordable_candidates(blanks) >= SMALLEST_GRID
+def _holds_all(supports: tuple[Support, ...]) -> bool:
+    """Whether a grid that is affordable holds every token that a blank may hold."""
+    return max(len(support) for support in supports) <= affordable_candidates(len(supports))
 
 
 def _grid(
@@ -138,7 +140,6 @@ def _chain(
     supports: tuple[Support, ...],
     method: str,
     candidates: int | str,
-    scoring: bool,
     progress: Progress,
     options: dict[str, Any],
 ) -> tuple[Joint, str]:
@@ -171,14 +172,6 @@ def _chain(
         shown = "in the order " + ", ".join(str(b) for b in order)
     what = "single blanks" if block == 1 else f"pairs (joined by {pairwise}, {count} candidates a blank)"
     why = f"{blanks} blanks: the chain of {what}, {shown}"
-    if method == "ag" and scoring:
-        why += "; a grid gives no probability to a token that is not among its candidates"
-    elif method == "ag":
-        smallest = candidates if isinstance(candidates, int) else SMALLEST_GRID
-        why += (
-            f"; a grid of {smallest} candidates a blank would need "
-            f"{passes_of_grid(blanks, smallest):,} forward passes"
-        )
     return chain, why
 
 

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from unmask.cloze import Cloze
 from unmask.mlm import MaskedLM
+from unmask.sequence.pairs import PAIR_CANDIDATES, pair_joint
 from unmask.sequence.table import TableJoint
-from unmask.sequence.tailed import PAIR_CANDIDATES, pair_joint
 from unmask.vocabulary import Support
 
 
@@ -111,8 +111,8 @@ class ModelField(Field):
             here = which == n
             cloze = replace(self.cloze, ids=tuple(row), blanks=positions, pieces=("", "", ""), truth=None)
             joint = pair_joint(self.mlm, cloze, supports, method=self._method, candidates=self._candidates)
-            self.passes += joint.evidence.get("passes", 0)
             drawn[here] = joint.sample(int(here.sum()), generator)
+            self.passes += joint.evidence.get("passes", 0)
         return drawn
 
     def _filled(self, states: Tensor) -> Tensor:

@@ -21,14 +21,9 @@ from unmask.mlm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.records import Records
 from unmask.sequence.lengths import Lengths
-from unmask.sequence.scores import (
-    DEFAULT_PAIR_CANDIDATES,
-    DISTRIBUTIONS,
-    SCORES,
-    check_scores,
-    score_sentences,
-)
-from unmask.sequence.sentences import Reader
+from unmask.sequence.pairs import PAIR_CANDIDATES
+from unmask.sequence.scores import DISTRIBUTIONS, SCORES, SentenceScorer, check_scores
+from unmask.sequence.sentences import Reader, Sentence
 from unmask.vocabulary import Support
 
 LINES_AT_ONCE = 64
@@ -47,7 +42,7 @@ class ScoreSettings:
     model: str = "english"
     scores: tuple[str, ...] = SCORES
     support: str = "all"
-    candidates: int = DEFAULT_PAIR_CANDIDATES
+    candidates: int = PAIR_CANDIDATES
     truncate: bool = False
     device: str = "auto"
     memory: str = "4GB"
@@ -61,6 +56,11 @@ class ScoreSettings:
         if self.candidates < 1:
             raise Misuse(f"expected at least 1 candidate a blank for ag-chain, got {self.candidates}")
 
+    def lasting(self) -> dict[str, Any]:
+        """What the records depend on, as JSON gives it back."""
+        fixed = {name: value for name, value in asdict(self).items() if name not in ("device", "memory")}
+        return fixed | {"scores": list(self.scores)}
+
 
 def make_scorer(settings: ScoreSettings) -> Scorer:
     """Load the model and return what scores lines with it; also what a worker of a cluster does first."""
@@ -72,43 +72,54 @@ def make_scorer(settings: ScoreSettings) -> Scorer:
         memory=settings.memory,
         allow_pickle=settings.allow_pickle,
     )
-    return partial(score_lines, mlm, settings)
+    return LineScorer(mlm, settings)
 
 
-def score_lines(mlm: MaskedLM, settings: ScoreSettings, lines: list[Line]) -> list[Record]:
-    """Score some lines; one record a line, in their order."""
-    settings.check()
-    read = Reader(mlm)
-    everything = Support.everything(mlm.vocabulary)
-    support = everything if settings.support == "all" else Support.words(mlm.vocabulary)
-    known = set(support.ids.tolist())
-    records: list[Record] = []
-    scored = []
-    for number, text in lines:
-        sentence = read(text)
+class LineScorer:
+    """Scores lines with a model; what the lines of earlier calls share with later ones is kept."""
+
+    def __init__(self, mlm: MaskedLM, settings: ScoreSettings) -> None:
+        settings.check()
+        self.mlm, self.settings = mlm, settings
+        self._read = Reader(mlm)
+        everything = Support.everything(mlm.vocabulary)
+        self._support = everything if settings.support == "all" else Support.words(mlm.vocabulary)
+        self._known = set(self._support.ids.tolist())
+        self._score = SentenceScorer(
+            mlm, settings.scores, support=self._support, candidates=settings.candidates
+        )
+
+    def __call__(self, lines: list[Line]) -> list[Record]:
+        """Score some lines; one record a line, in their order."""
+        records = [self._record(number, text) for number, text in lines]
+        scored = [(record, sentence) for record, sentence in records if sentence is not None]
+        found = self._score([sentence for _, sentence in scored])
+        for name, scores in found.items():
+            for (record, sentence), score in zip(scored, scores, strict=True):
+                record["scores"][name] = {
+                    "log_prob": score.log_prob,
+                    "per_token": score.log_prob / len(sentence),
+                    "log_probs": list(score.log_probs),
+                }
+        return [record for record, _ in records]
+
+    def _record(self, number: int, text: str) -> tuple[Record, Sentence | None]:
+        """Return a line's record without its scores, and its sentence if it can be scored."""
+        vocabulary, window = self.mlm.vocabulary, self.mlm.window
+        sentence = self._read(text)
         record: Record = {"key": number, "text": text, "length": len(sentence), "scores": None}
-        records.append(record)
-        if len(sentence.ids) > mlm.window and settings.truncate and len(sentence):
-            sentence = read.of_ids(sentence.tokens[: mlm.window - len(sentence.ids) + len(sentence)])
+        if len(sentence.ids) > window and self.settings.truncate and len(sentence):
+            sentence = self._read.of_ids(sentence.tokens[: window - len(sentence.ids) + len(sentence)])
             record |= {"note": f"cut from {record['length']} tokens", "length": len(sentence)}
-        strange = set(sentence.tokens) - known
-        if len(sentence.ids) > mlm.window:
-            record["note"] = f"{len(sentence.ids)} tokens, and the model's window holds {mlm.window}"
+        strange = set(sentence.tokens) - self._known
+        if len(sentence.ids) > window:
+            record["note"] = f"{len(sentence.ids)} tokens, and the model's window holds {window}"
         elif strange:
-            record["note"] = f"'{mlm.vocabulary.token(min(strange))}' is no token of the support"
+            record["note"] = f"'{vocabulary.token(min(strange))}' is no token of the support"
         elif len(sentence):
-            record |= {"tokens": [mlm.vocabulary.token(t) for t in sentence.tokens], "scores": {}}
-            scored.append((record, sentence))
-    for name in settings.scores:
-        sentences = [sentence for _, sentence in scored]
-        found = score_sentences(mlm, sentences, name, support=support, candidates=settings.candidates)
-        for (record, sentence), score in zip(scored, found, strict=True):
-            record["scores"][name] = {
-                "log_prob": score.log_prob,
-                "per_token": score.log_prob / len(sentence),
-                "log_probs": list(score.log_probs),
-            }
-    return records
+            record |= {"tokens": [vocabulary.token(t) for t in sentence.tokens], "scores": {}}
+            return record, sentence
+        return record, None
 
 
 def with_lengths(record: Record, lengths: Lengths | None) -> Record:
@@ -222,13 +233,7 @@ def _in_chunks(lines: Iterator[Line], size: int) -> Iterator[list[Line]]:
 
 def _check_same(records: Records, settings: ScoreSettings, lengths: Lengths | None) -> dict[int, int]:
     """Return what is done already, line number -> hash of its text; refuse records of other settings."""
-    fixed = {name: value for name, value in asdict(settings).items() if name not in ("device", "memory")}
-    wanted = {
-        "key": SETTINGS,
-        **fixed,
-        "scores": list(settings.scores),
-        "lengths": getattr(lengths, "name", None),
-    }
+    wanted = {"key": SETTINGS, **settings.lasting(), "lengths": getattr(lengths, "name", None)}
     if not len(records):
         records.append(wanted)
         return {}

@@ -25,9 +25,9 @@ from unmask.progress import Progress, silent
 from unmask.sequence.choose import joint_of_blanks, supports_of
 from unmask.sequence.diagnostics import diagnose
 from unmask.sequence.field import ModelField
+from unmask.sequence.pairs import PAIR_CANDIDATES
 from unmask.sequence.sampling import BlockGibbs, Draws, Gibbs, Kernel, Metropolis, run_chains
 from unmask.sequence.sentences import Reader
-from unmask.sequence.tailed import PAIR_CANDIDATES
 
 SAMPLERS = ("joint", "chain", "gibbs", "block-gibbs", "metropolis")
 MARKOV = ("gibbs", "block-gibbs", "metropolis")

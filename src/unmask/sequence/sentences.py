@@ -10,9 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from unmask.cloze import Cloze
 from unmask.mlm import MaskedLM
 from unmask.sequence.words import word_parts
@@ -85,11 +82,9 @@ def _frame(tokenizer: Any) -> tuple[int, int]:
     return before, len(empty) - before
 
 
-def masked_copies(
-    sentences: Sequence[Sentence], rows: Sequence[tuple[int, int]], hidden: Hidden, mask_id: int
-) -> Tensor:
-    """Return a copy of a sentence for each (sentence, place), masked where `hidden` says, [rows, length]."""
-    ids = torch.tensor([sentences[s].ids for s, _ in rows])
-    for n, (s, place) in enumerate(rows):
-        ids[n, [sentences[s].positions[i] for i in hidden(sentences[s], place)]] = mask_id
-    return ids
+def masked_copy(sentence: Sentence, places: Iterable[int], mask_id: int) -> tuple[int, ...]:
+    """Return the ids of a sentence with some of its tokens, numbered within it, masked."""
+    ids = list(sentence.ids)
+    for place in places:
+        ids[sentence.positions[place]] = mask_id
+    return tuple(ids)

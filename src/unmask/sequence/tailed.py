@@ -7,29 +7,20 @@ the one-token chain C, left to right, which is a distribution over all V^n filli
 
 g being the joint on the grid and C(G) the mass that the chain gives to the grid. q sums to 1, differs from
 the chain in how the grid's mass is shared out and in nothing else, and costs the passes of the grid and of
-the chain on it: 1 + K + ... + K^(n-1). `tailed_pair` makes such a joint of two blanks for K + K + 1 passes,
-against hundreds of them and tables of V by V cells for the joint over all pairs.
+the chain on it: 1 + K + ... + K^(n-2) (the last blank's are the grid's own). For two blanks
+`unmask.sequence.pairs` does the same with fewer.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from unmask.cloze import Cloze
-from unmask.conditionals import PairConditionals
-from unmask.constructions import construct
-from unmask.joint import Joint, Tokens
-from unmask.mlm import MaskedLM
-from unmask.progress import Progress, silent
+from unmask.joint import Tokens
 from unmask.sequence.chain import STATES_AT_ONCE, STILL_BLANK, Chain, Filled
+from unmask.sequence.grid import GridJoint
 from unmask.sequence.sequential import SequentialJoint
 from unmask.vocabulary import Support
-
-LARGEST_EXACT_PAIR = 512
-PAIR_CANDIDATES = 64
 
 
 class TailedGrid(SequentialJoint):
@@ -38,18 +29,20 @@ class TailedGrid(SequentialJoint):
     Args:
         inner: the joint over the grid's candidates.
         tail: the one-token chain, left to right, over the same blanks and all tokens.
-        log_inside: the log of the mass that the chain gives to the grid, if it is known already.
     """
 
-    def __init__(self, inner: Joint, tail: Chain, log_inside: float | None = None) -> None:
+    def __init__(self, inner: GridJoint, tail: Chain) -> None:
         super().__init__(tail.supports, method=inner.method, evidence=dict(inner.evidence), cloze=tail.cloze)
         self.inner, self.tail = inner, tail
-        if log_inside is None:
-            log_inside, passes = mass_of_grid(tail, inner.supports)
-            self.evidence["passes"] = self.evidence.get("passes", 0) + passes
-        self.log_inside = log_inside
+        outside = inner.conditionals.outside
+        self.log_inside, passes = mass_of_grid(
+            tail, inner.supports, None if outside is None else 1 - outside[-1]
+        )
         self._inside = [frozenset(s.ids.tolist()) for s in inner.supports]
-        self.evidence["mass_of_grid"] = float(torch.tensor(log_inside).exp())
+        self.evidence |= {
+            "passes": self.evidence.get("passes", 0) + passes,
+            "mass_of_grid": float(torch.tensor(self.log_inside).exp()),
+        }
 
     def log_prob(self, *filling: Tokens) -> Tensor:
         """Return log q of one filling, or of many."""
@@ -88,13 +81,22 @@ class TailedGrid(SequentialJoint):
         )
 
 
-def mass_of_grid(chain: Chain, supports: tuple[Support, ...]) -> tuple[float, int]:
-    """Return the log of a left-to-right chain's mass on a grid, and the passes that it took to sum it."""
+def mass_of_grid(
+    chain: Chain, supports: tuple[Support, ...], last: Tensor | None = None
+) -> tuple[float, int]:
+    """Return the log of a left-to-right chain's mass on a grid, and the passes that it took to sum it.
+
+    `last` is the mass inside the grid at the last blank given each filling of the others, [K, ..., K], if
+    that is known: the grid's own table was made from these very texts.
+    """
     columns = [full.indices(part.ids) for full, part in zip(chain.supports, supports, strict=True)]
     before = chain.evidence["passes"]
     prefixes: list[Filled] = [(STILL_BLANK,) * chain.blanks]
     log_mass = torch.zeros(1, dtype=torch.float64)
     for blank, part in enumerate(supports):
+        if last is not None and blank + 1 == chain.blanks:
+            log_mass = log_mass + last.double().flatten().log()
+            break
         lines = torch.cat(
             [
                 chain.distributions(prefixes[i : i + STATES_AT_ONCE], blank).cpu()
@@ -109,60 +111,3 @@ def mass_of_grid(chain: Chain, supports: tuple[Support, ...]) -> tuple[float, in
                 for token in part.ids.tolist()
             ]
     return float(log_mass.logsumexp(0)), chain.evidence["passes"] - before
-
-
-def pair_joint(
-    mlm: MaskedLM,
-    cloze: Cloze,
-    supports: tuple[Support, Support],
-    *,
-    method: str = "ag",
-    candidates: int = PAIR_CANDIDATES,
-    progress: Progress = silent,
-    **options: Any,
-) -> Joint:
-    """Make the joint of a block of two: of all pairs if there are few tokens, with a tail otherwise."""
-    if max(len(support) for support in supports) <= max(candidates, LARGEST_EXACT_PAIR):
-        from unmask.conditionals import exact_conditionals
-
-        return construct(method, exact_conditionals(mlm, cloze, supports, progress), **options)
-    return tailed_pair(mlm, cloze, supports, method, candidates, progress, **options)
-
-
-@torch.inference_mode()
-def tailed_pair(
-    mlm: MaskedLM,
-    cloze: Cloze,
-    supports: tuple[Support, Support],
-    method: str = "ag",
-    candidates: int = PAIR_CANDIDATES,
-    progress: Progress = silent,
-    **options: Any,
-) -> TailedGrid:
-    """Make the joint of two blanks on the `candidates` likeliest tokens of each, with a tail: 2K + 1 passes.
-
-    The first blank's candidates are the likeliest with both masked; the second's the likeliest under the
-    chain, the mean of p(b|a) over them.
-    """
-    decode_a, decode_b = (mlm.decoder(support.ids) for support in supports)
-    first = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
-    log_a, log_b = decode_a(first[0]).double().log_softmax(-1), decode_b(first[1]).double().log_softmax(-1)
-    a = log_a.topk(min(candidates, len(supports[0]))).indices.sort().values.cpu()
-    b_states = mlm.filled_states(cloze, 0, supports[0].ids[a], cloze.blanks[1], progress)
-    b_given_a = decode_b(b_states).double().log_softmax(-1)
-    # the chain's own marginal of b, as far as the candidates of a carry it
-    marginal = (log_a[a, None] + b_given_a).logsumexp(0)
-    b = marginal.topk(min(candidates, len(supports[1]))).indices.sort().values.cpu()
-    log_inside = float((log_a[a, None] + b_given_a[:, b]).flatten().logsumexp(0))
-    a_states = mlm.filled_states(cloze, 1, supports[1].ids[b], cloze.blanks[0], progress)
-    a_given_b = decode_a(a_states).double()[:, a].T
-    kept = tuple(
-        Support(s.ids[i], s.vocabulary, f"the {len(i)} likeliest")
-        for s, i in zip(supports, (a, b), strict=True)
-    )
-    table = PairConditionals.from_logits(
-        a_given_b, b_given_a[:, b], log_a[a], log_b[b], a_support=kept[0], b_support=kept[1]
-    )
-    table.evidence["passes"] = 1 + len(a) + len(b)
-    tail = Chain(mlm, cloze, supports)
-    return TailedGrid(construct(method, table, **options), tail, log_inside)

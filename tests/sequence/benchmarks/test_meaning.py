@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,15 @@ from scipy import stats
 
 from unmask import Misuse, construct
 from unmask.conditionals import exact_conditionals
-from unmask.sequence.benchmarks.blanks import METHODS, BlanksSettings, draw_clozes, run_blanks
+from unmask.sequence.benchmarks.blanks import (
+    METHODS,
+    Answerer,
+    BlanksSettings,
+    draw_clozes,
+    load_answerer,
+    load_model,
+    run_blanks,
+)
 from unmask.sequence.benchmarks.blimp import run_blimp
 from unmask.sequence.benchmarks.intervals import mean, share, spearman
 from unmask.sequence.benchmarks.mutants import read_mutants, run_mutants
@@ -52,7 +61,7 @@ class TestBlimp:
         settings = ScoreSettings(model=str(checkpoint("bert")), scores=("pll",))
         out, scorer, asked = tmp_path / "out.records", make_scorer(settings), []
         whole = run_blimp(directory, settings, out=out)
-        out.write_text("".join(out.read_text().splitlines(keepends=True)[:2]) + '{"key":')
+        out.write_text("".join(out.read_text().splitlines(keepends=True)[:3]) + '{"key":')
 
         def watched(lines):
             asked.extend(lines)
@@ -60,8 +69,15 @@ class TestBlimp:
 
         assert run_blimp(directory, settings, out=out, scorer=watched) == whole
         assert len(asked) == 4  # two pairs of the four were left
-        with pytest.raises(Misuse, match="holds other scores"):
+        with pytest.raises(Misuse, match=r"another run \(it differs in model, scores\)"):
             run_blimp(directory, ScoreSettings(model="x", scores=("chain",)), out=out)
+
+    def test_a_cluster_gives_the_same_accuracies(self, directory, checkpoint, tmp_path):
+        settings = ScoreSettings(model=str(checkpoint("bert")), scores=("pll", "ag-chain"))
+        here = run_blimp(directory, settings)
+        assert run_blimp(directory, settings, ray="local", workers=1, out=tmp_path / "out.records") == here
+        with pytest.raises(Misuse, match="give --ray too"):
+            run_blimp(directory, settings, workers=2)
 
     def test_a_number_of_examples_is_drawn_from_each_file(self, directory, checkpoint):
         settings = ScoreSettings(model=str(checkpoint("bert")), scores=("pll",))
@@ -114,12 +130,24 @@ class TestBlanks:
         settings = BlanksSettings(blanks=(2,), sentences=2, methods=("independent", "greedy"))
         out, mlm = tmp_path / "out.jsonl", mlm_of("bert")
         whole = run_blanks(mlm, data, settings, out=out)
-        out.write_text("".join(out.read_text().splitlines(keepends=True)[:1]))
+        out.write_text("".join(out.read_text().splitlines(keepends=True)[:2]))
         assert run_blanks(mlm, data, settings, out=out) == whole
-        assert len(out.read_text().splitlines()) == 4
+        assert len(out.read_text().splitlines()) == 5  # the settings and four answers
         other = BlanksSettings(blanks=(2,), sentences=2, methods=("independent",), seed=5)
-        with pytest.raises(Misuse, match="answers about other texts"):
+        with pytest.raises(Misuse, match="records of other texts"):
             run_blanks(mlm, data, other, out=out)
+
+    def test_a_worker_of_a_cluster_answers_alike(self, data, mlm_of, checkpoint):
+        """What a worker does, without the cluster: load the model and answer a question by its text."""
+        settings = BlanksSettings(blanks=(2,), sentences=2, methods=("independent", "beam"))
+        questions = [
+            {"key": str(n), "text": text, "first": cloze.blanks[0], "blanks": 2, "method": "beam"}
+            for n, (text, cloze) in enumerate(draw_clozes(mlm_of("bert"), list(self.LINES), 2, settings))
+        ]
+        there = load_answerer(partial(load_model, str(checkpoint("bert"))), settings)(questions)
+        here = Answerer(mlm_of("bert"), settings)(questions)
+        assert [r["rank"] for r in there] == [r["rank"] for r in here]
+        assert [r["log_prob"] for r in there] == pytest.approx([r["log_prob"] for r in here], abs=1e-5)
 
     @pytest.mark.parametrize(
         "bad",

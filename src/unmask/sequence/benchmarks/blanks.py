@@ -7,7 +7,8 @@ all n and, if it is a distribution, the log-probability of the true one, over al
 - `greedy`: left to right, the best token each time: one filling, and no distribution;
 - `beam`: the one-token chain, left to right, searched by a beam;
 - `grid-ag`: the Arnold-Gokhale joint on a grid of candidates, with the chain as its tail;
-- `chain-ag`: the chain of blocks of two, each by the Arnold-Gokhale joint of its pair.
+- `chain-ag`: the chain of blocks of two, each by the Arnold-Gokhale joint of its pair; `chain-gibbs` and so
+  on by another construction.
 
 Recall@k is the share of sentences whose true filling, every token of it, is among the first k.
 """
@@ -17,28 +18,33 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from unmask.cloze import Cloze
+from unmask.constructions import CONSTRUCTIONS
 from unmask.errors import Misuse
 from unmask.evaluation.sentences import read_sentences
 from unmask.joint import Joint
 from unmask.mlm import MaskedLM
 from unmask.progress import Progress, silent
-from unmask.records import Records
 from unmask.sequence.asking import affordable_candidates, grid_conditionals
 from unmask.sequence.benchmarks.intervals import mean, share
+from unmask.sequence.benchmarks.tasks import Record, Task, run_tasks
 from unmask.sequence.chain import Chain
 from unmask.sequence.grid import GridJoint
 from unmask.sequence.independent import Independent
+from unmask.sequence.pairs import PAIR_CANDIDATES, pair_joint
 from unmask.sequence.sentences import Reader, Sentence
-from unmask.sequence.tailed import TailedGrid, pair_joint
+from unmask.sequence.tailed import TailedGrid
 from unmask.vocabulary import Support
 
 METHODS = ("independent", "greedy", "beam", "grid-ag", "chain-ag")
+CHAIN = "chain-"
+MOST_CANDIDATES = 64
 TOP = 10
 RECALLS = (1, 5, 10)
 
@@ -50,14 +56,15 @@ class BlanksSettings:
     blanks: tuple[int, ...] = (2, 3, 4)
     sentences: int = 300
     methods: tuple[str, ...] = METHODS
-    passes: int = 1024
-    candidates: int = 32
+    passes: int = 256
+    candidates: int = PAIR_CANDIDATES
     most_tokens: int = 64
     seed: int = 0
 
     def check(self) -> None:
         """Refuse what can't be."""
-        unknown = [m for m in self.methods if m not in METHODS]
+        chains = [CHAIN + construction for construction in CONSTRUCTIONS]
+        unknown = [m for m in self.methods if m not in METHODS and m not in chains]
         if unknown or not self.methods:
             raise Misuse(f"unknown method '{''.join(unknown[:1])}': expected some of {', '.join(METHODS)}")
         if not self.blanks or min(self.blanks) < 2 or max(self.blanks) > 8:
@@ -86,14 +93,18 @@ def draw_clozes(
             or len(sentence.ids) > mlm.window
         ):
             continue
-        first = rng.choice(places)
-        positions = sentence.positions[first : first + blanks]
-        ids = tuple(mlm.vocabulary.mask_id if i in positions else t for i, t in enumerate(sentence.ids))
-        truth = tuple(sentence.ids[p] for p in positions)
-        yield text, Cloze(ids, positions, ("",) * (blanks + 1), mlm.vocabulary, truth)
+        yield text, masked_run(mlm, sentence, sentence.positions[rng.choice(places)], blanks)
         found += 1
         if found == settings.sentences:
             return
+
+
+def masked_run(mlm: MaskedLM, sentence: Sentence, first: int, blanks: int) -> Cloze:
+    """Mask a run of a sentence's tokens, from the position `first` on."""
+    positions = tuple(range(first, first + blanks))
+    ids = tuple(mlm.vocabulary.mask_id if i in positions else t for i, t in enumerate(sentence.ids))
+    truth = tuple(sentence.ids[p] for p in positions)
+    return Cloze(ids, positions, ("",) * (blanks + 1), mlm.vocabulary, truth)
 
 
 def _places(sentence: Sentence, blanks: int, words: set[int]) -> list[int]:
@@ -108,24 +119,32 @@ def answer(
     """Return the rank of the true filling among the ten best (None if not there), and its log-probability."""
     truth = cloze.truth
     assert truth is not None
-    joint = JOINTS[method](mlm, cloze, (support,) * len(truth), settings)
+    supports = (support,) * len(truth)
+    if method.startswith(CHAIN):
+        joint = _pairs(mlm, cloze, supports, method.removeprefix(CHAIN), settings)
+    else:
+        joint = JOINTS[method](mlm, cloze, supports, settings)
     best = joint._top(1 if method == "greedy" else TOP)[0].tolist()
     rank = best.index(list(truth)) + 1 if list(truth) in best else None
     return rank, None if method == "greedy" else float(joint.log_prob(*truth))
 
 
 def _grid(mlm: MaskedLM, cloze: Cloze, supports: tuple[Support, ...], settings: BlanksSettings) -> Joint:
-    count = min(64, affordable_candidates(len(supports), settings.passes))
+    count = min(MOST_CANDIDATES, affordable_candidates(len(supports), settings.passes))
+    if len(supports) == 2:  # the same, with candidates that cost fewer passes to choose
+        return pair_joint(mlm, cloze, (supports[0], supports[1]), candidates=count)
     inner = GridJoint(grid_conditionals(mlm, cloze, supports, count))
     return TailedGrid(inner, Chain(mlm, cloze, supports))
 
 
-def _pairs(mlm: MaskedLM, cloze: Cloze, supports: tuple[Support, ...], settings: BlanksSettings) -> Joint:
+def _pairs(
+    mlm: MaskedLM, cloze: Cloze, supports: tuple[Support, ...], method: str, settings: BlanksSettings
+) -> Joint:
     return Chain(
         mlm,
         cloze,
         supports,
-        pair=lambda c, s: pair_joint(mlm, c, s, candidates=settings.candidates),
+        pair=lambda c, s: pair_joint(mlm, c, s, method=method, candidates=settings.candidates),
         beam=TOP,
     )
 
@@ -135,59 +154,91 @@ JOINTS: dict[str, Callable[[MaskedLM, Cloze, tuple[Support, ...], BlanksSettings
     "greedy": lambda mlm, cloze, supports, _: Chain(mlm, cloze, supports, beam=1),
     "beam": lambda mlm, cloze, supports, _: Chain(mlm, cloze, supports, beam=2 * TOP),
     "grid-ag": _grid,
-    "chain-ag": _pairs,
 }
 
 
-@torch.inference_mode()
+class Answerer:
+    """Answers questions with a model: what turns a text, a run of its tokens and a method into a record."""
+
+    def __init__(self, mlm: MaskedLM, settings: BlanksSettings) -> None:
+        self.mlm, self.settings = mlm, settings
+        self._read, self._support = Reader(mlm), Support.words(mlm.vocabulary)
+
+    @torch.inference_mode()
+    def __call__(self, questions: list[Task]) -> list[Record]:
+        """Return the rank and the log-probability of each question's true filling."""
+        return [self._record(question) for question in questions]
+
+    def _record(self, question: Task) -> Record:
+        cloze = masked_run(self.mlm, self._read(question["text"]), question["first"], question["blanks"])
+        rank, log_prob = answer(self.mlm, cloze, question["method"], self._support, self.settings)
+        return {**question, "rank": rank, "log_prob": log_prob}
+
+
+def load_answerer(load: Callable[[], MaskedLM], settings: BlanksSettings) -> Answerer:
+    """Load the model and return what answers questions with it."""
+    return Answerer(load(), settings)
+
+
 def run_blanks(
     mlm: MaskedLM,
     data: Sequence[str],
     settings: BlanksSettings,
     *,
     out: Path | None = None,
+    ray: str | None = None,
+    workers: int | None = None,
+    load: Callable[[], MaskedLM] | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Ask every method about every text of data such as `snli=DIR`; with `out`, a killed run goes on."""
+    """Ask every method about every text of data such as `snli=DIR`; with `out`, a killed run goes on.
+
+    Args:
+        mlm: the model.
+        data: data sets as `evaluate` reads them.
+        settings: what to ask.
+        out: the file of records.
+        ray: the address of a Ray cluster, or `local`; without it the work is done here.
+        workers: how many, on a cluster.
+        load: loads the model in a worker of a cluster; by default the one of the model's name.
+        progress: told of answers.
+    """
     settings.check()
     texts = {named.partition("=")[0]: list(dict.fromkeys(read_sentences(named).texts)) for named in data}
-    records = None if out is None else Records.open(out)
-    found: list[dict[str, Any]] = []
-    support = Support.words(mlm.vocabulary)
-    try:
-        done = {} if records is None else {r["key"]: r for r in records}
-        tasks = [
-            (f"{name}:{blanks}:{n}:{method}", name, blanks, method, text, cloze)
-            for name, lines in texts.items()
-            for blanks in settings.blanks
-            for n, (text, cloze) in enumerate(draw_clozes(mlm, lines, blanks, settings))
-            for method in settings.methods
-        ]
-        for key, name, blanks, method, text, cloze in progress.over(tasks, total=len(tasks), stage="answers"):
-            record = done.get(key)
-            if record is None:
-                rank, log_prob = answer(mlm, cloze, method, support, settings)
-                record = {
-                    "key": key,
-                    "data": name,
-                    "blanks": blanks,
-                    "method": method,
-                    "text": text,
-                    "first": cloze.blanks[0],
-                    "rank": rank,
-                    "log_prob": log_prob,
-                }
-                if records is not None:
-                    records.append(record)
-            elif (record["text"], record["first"]) != (text, cloze.blanks[0]):
-                raise Misuse(
-                    f"{out} holds answers about other texts: give another --out, or the same options"
-                )
-            found.append(record)
-    finally:
-        if records is not None:
-            records.close()
-    return {"benchmark": "blanks", "model": mlm.name, "top": TOP, "rows": summary(found, settings)}
+    questions: list[Task] = [
+        {
+            "key": f"{name}:{blanks}:{n}:{method}",
+            "data": name,
+            "blanks": blanks,
+            "method": method,
+            "text": text,
+            "first": cloze.blanks[0],
+        }
+        for name, lines in texts.items()
+        for blanks in settings.blanks
+        for n, (text, cloze) in enumerate(draw_clozes(mlm, lines, blanks, settings))
+        for method in settings.methods
+    ]
+    there = load or partial(load_model, mlm.name)
+    records = run_tasks(
+        questions,
+        partial(Answerer, mlm, settings) if ray is None else partial(load_answerer, there, settings),
+        {"model": mlm.name, "passes": settings.passes, "candidates": settings.candidates},
+        at_once=len(settings.methods),
+        out=out,
+        ray=ray,
+        workers=workers,
+        progress=progress,
+        stage="answers",
+    )
+    return {"benchmark": "blanks", "model": mlm.name, "top": TOP, "rows": summary(records, settings)}
+
+
+def load_model(name: str) -> MaskedLM:
+    """Open a model by its name; in a worker process."""
+    from unmask.api import load
+
+    return load(name)
 
 
 def summary(records: Sequence[dict[str, Any]], settings: BlanksSettings) -> list[dict[str, Any]]:

@@ -11,16 +11,17 @@ import gzip
 import json
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from unmask.errors import Misuse
 from unmask.progress import Progress, silent
-from unmask.records import Records
 from unmask.sequence.benchmarks.intervals import share
+from unmask.sequence.benchmarks.tasks import Record, Task, run_tasks
 from unmask.sequence.files import Scorer, ScoreSettings, make_scorer
 
-PAIRS_AT_ONCE = 16
+PAIRS_AT_ONCE = 32
 FIELDS = ("sentence_good", "sentence_bad", "UID", "linguistics_term")
 
 
@@ -46,6 +47,27 @@ def read_pairs(directory: Path, examples: int | None, seed: int) -> Iterator[dic
             yield {"key": f"{path.name}:{number + 1}", **found}
 
 
+class PairScorer:
+    """Scores both sentences of pairs: what turns pairs into records."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer = scorer
+
+    def __call__(self, pairs: list[Task]) -> list[Record]:
+        """Return the totals of the good and of the bad sentence of every pair."""
+        texts = [text for pair in pairs for text in (pair["sentence_good"], pair["sentence_bad"])]
+        totals = [_totals(record) for record in self._scorer(list(enumerate(texts)))]
+        return [
+            {**pair, "good": good, "bad": bad}
+            for pair, good, bad in zip(pairs, totals[::2], totals[1::2], strict=True)
+        ]
+
+
+def load_pair_scorer(settings: ScoreSettings) -> PairScorer:
+    """Load the model and return what scores pairs with it."""
+    return PairScorer(make_scorer(settings))
+
+
 def run_blimp(
     directory: Path,
     settings: ScoreSettings,
@@ -53,37 +75,37 @@ def run_blimp(
     examples: int | None = None,
     seed: int = 0,
     out: Path | None = None,
+    ray: str | None = None,
+    workers: int | None = None,
     scorer: Scorer | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Score every pair and return the accuracies; with `out`, a killed run goes on where it was."""
+    """Score every pair and return the accuracies; with `out`, a killed run goes on where it was.
+
+    Args:
+        directory: the `.jsonl` files, gzipped or not.
+        settings: what to score by.
+        examples: so many pairs of each file; all by default.
+        seed: of their choice.
+        out: the file of records.
+        ray: the address of a Ray cluster, or `local`; without it the work is done here.
+        workers: how many, on a cluster.
+        scorer: what scores lines; by default one with the model of the settings.
+        progress: told of pairs.
+    """
     settings.check()
-    pairs = list(read_pairs(directory, examples, seed))
-    records = None if out is None else Records.open(out)
-    try:
-        done = {} if records is None else {r["key"]: r for r in records}
-        _check_scores_of(done, settings, out)
-        todo = [pair for pair in pairs if pair["key"] not in done]
-        work = scorer or (make_scorer(settings) if todo else None)
-        chunks = [todo[i : i + PAIRS_AT_ONCE] for i in range(0, len(todo), PAIRS_AT_ONCE)]
-        for chunk in progress.over(chunks, total=len(todo), size=len, stage="pairs"):
-            assert work is not None
-            texts = [text for pair in chunk for text in (pair["sentence_good"], pair["sentence_bad"])]
-            scored = work(list(enumerate(texts)))
-            for n, pair in enumerate(chunk):
-                good, bad = (_totals(scored[2 * n + i]) for i in (0, 1))
-                record = {
-                    **{f: pair[f] for f in ("key", "UID", "linguistics_term")},
-                    "good": good,
-                    "bad": bad,
-                }
-                done[pair["key"]] = record
-                if records is not None:
-                    records.append(record)
-    finally:
-        if records is not None:
-            records.close()
-    return summary([done[pair["key"]] for pair in pairs], settings)
+    records = run_tasks(
+        list(read_pairs(directory, examples, seed)),
+        partial(load_pair_scorer, settings) if scorer is None else partial(PairScorer, scorer),
+        settings.lasting(),
+        at_once=PAIRS_AT_ONCE,
+        out=out,
+        ray=ray,
+        workers=workers,
+        progress=progress,
+        stage="pairs",
+    )
+    return summary(records, settings)
 
 
 def summary(records: list[dict[str, Any]], settings: ScoreSettings) -> dict[str, Any]:
@@ -116,10 +138,3 @@ def _right(record: dict[str, Any], name: str) -> float:
         return 0.5
     good, bad = record["good"][name], record["bad"][name]
     return 0.5 if good == bad else float(good > bad)
-
-
-def _check_scores_of(done: dict[str, Any], settings: ScoreSettings, out: Path | None) -> None:
-    for record in done.values():
-        if record["good"] is not None and set(record["good"]) != set(settings.scores):
-            raise Misuse(f"{out} holds other scores than {', '.join(settings.scores)}: give another --out")
-        return

@@ -37,8 +37,8 @@ from unmask.sequence.benchmarks.intervals import spearman
 from unmask.sequence.chain import Chain
 from unmask.sequence.grid import GridJoint
 from unmask.sequence.independent import Independent
+from unmask.sequence.pairs import pair_joint
 from unmask.sequence.sentences import Reader
-from unmask.sequence.tailed import pair_joint
 from unmask.vocabulary import Support
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
