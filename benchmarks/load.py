@@ -1,7 +1,7 @@
 """How the explorer bears a crowd: `unmask serve` on loopback, and clients that ask at once.
 
 Measured, in this order: the time from the command to a page that is served, to a model that is ready and to
-the answer that the page shows first; a default fill that was never asked before; how soon a killed client's
+the answer that the page shows first; default fills that were never asked before; how soon a killed client's
 worker is free; then `--clients` clients for `--seconds`, each asking again as soon as it has its answer; then
 single questions once more.
 
@@ -33,13 +33,14 @@ from typing import Any
 import httpx
 import psutil
 
+from fill import SENTENCES
+
 KINDS = ("old", "young", "tall", "small", "happy", "tired", "other", "first")
 PLACES = ("park", "street", "house", "garden", "city", "field", "school", "kitchen", "river", "snow")
 METHODS = ("ag", "gibbs", "product", "mrf-prob")
 TEXTS = [f"The {kind} [MASK] [MASK] in the {place}." for kind, place in product(KINDS, PLACES)]
 BLANKS = "The [MASK] [MASK] playing in the park."
 """What the page shows first: the server asks itself as soon as the model is there."""
-DEFAULT = "A [MASK] [MASK] along the beach."
 LONG = " ".join(["The man is playing in the park with his dog and the children."] * 8) + " The [MASK] [MASK]."
 SINGLE = "Two [MASK] are [MASK] in the {}."
 IMPATIENCE = 0.25
@@ -79,14 +80,14 @@ class Server:
             time.sleep(0.02)
         self.ready_seconds = time.perf_counter() - start
         self.settle()
+        self.answer_seconds = time.perf_counter() - start
 
     def health(self) -> dict[str, Any]:
         return dict(httpx.get(f"{self.address}/healthz", timeout=60).json())
 
     def settle(self) -> None:
         """Wait until the first question of the page, which is asked at the start, has been answered."""
-        ask = {"text": "The [MASK] [MASK] playing in the park."}
-        httpx.post(f"{self.address}/v1/fill", json=ask, timeout=600)
+        httpx.post(f"{self.address}/v1/fill", json={"text": BLANKS}, timeout=600)
 
     def metric(self, name: str) -> float:
         page = httpx.get(f"{self.address}/metrics", timeout=60).text
@@ -190,8 +191,7 @@ def main() -> None:
     settings = {name: value for name, value in chosen.items() if value is not None}
     server = Server(given.model)
     try:
-        first = server.ready_seconds + timed(server, {"text": BLANKS})
-        default = timed(server, {"text": DEFAULT})
+        defaults = [timed(server, {"text": text}) for text in SENTENCES]
         freed = freed_after_kill(server)
         single(server, PLACES[:2], settings)
         before = single(server, PLACES[2:6], settings)
@@ -214,8 +214,9 @@ def main() -> None:
     for name, value in {
         "from the command to the page": f"{server.page_seconds:.2f} s",
         "from the command to a loaded model": f"{server.ready_seconds:.2f} s",
-        "from the command to the page's first answer": f"{first:.2f} s",
-        "a default fill after that, of another text": f"{default:.2f} s",
+        "from the command to the page's first answer": f"{server.answer_seconds:.2f} s",
+        "a default fill, the texts of fill.py": f"{statistics.mean(defaults):.2f} s on the average "
+        f"({min(defaults):.2f} to {max(defaults):.2f})",
         "a killed client's worker is free after": f"{freed:.2f} s",
         "answers (200)": f"{tally.statuses[200]:,}",
         "of them from the cache": f"{found:,.0f}",
