@@ -21,7 +21,6 @@ from unmask.constructions import CONSTRUCTIONS, construct
 from unmask.evaluation.metrics import incompatibility
 from unmask.evaluation.metrics import measure as metrics_of
 
-
 WARM = 512
 """Tokens of a trial before the clock starts: as many as the compiled loops begin to work at."""
 
