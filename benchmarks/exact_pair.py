@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import unmask
@@ -25,21 +26,21 @@ WARM = 512
 """Tokens of a trial before the clock starts: as many as the compiled loops begin to work at."""
 
 
-def ours(text: str, model: str, tokens: int | None, memory: str) -> dict[str, Any]:
+def ours(text: str, model: str, tokens: int | None, memory: str, methods: Sequence[str]) -> dict[str, Any]:
     """Do a whole pair by unmask and return its seconds, its peak memory and its metrics."""
     mlm = unmask.load(model, device="cpu", memory=memory)
     cloze = parse_braces(text, mlm.vocabulary, mlm.window)
     support = tokens or "words"
     assert cloze.truth is not None
     small = _asked(mlm, cloze, WARM)
-    for name in CONSTRUCTIONS:
+    for name in methods:
         metrics_of(construct(name, small), (0, 0))  # compiles what is to be compiled
     with Peak() as peak:
         start = time.perf_counter()
         table = _asked(mlm, cloze, support)
         asked = time.perf_counter()
         truth = (table.a_support.index(cloze.truth[0]), table.b_support.index(cloze.truth[1]))
-        found = {name: vars(metrics_of(construct(name, table), truth)) for name in CONSTRUCTIONS}
+        found = {name: vars(metrics_of(construct(name, table), truth)) for name in methods}
         found["conditionals"] = {"incompatibility": incompatibility(table)}
         end = time.perf_counter()
     return {
@@ -76,10 +77,11 @@ def main() -> None:
     options.add_argument("--model", default="english")
     options.add_argument("--tokens", type=int, help="only so many tokens of the vocabulary")
     options.add_argument("--memory", default="4GB", help="the budget of our side")
+    options.add_argument("--methods", nargs="+", default=list(CONSTRUCTIONS), help="of our side")
     options.add_argument("--only-ours", action="store_true", help="one side alone, as JSON")
     given = options.parse_args()
     if given.only_ours:
-        print(json.dumps(ours(given.text, given.model, given.tokens, given.memory)))
+        print(json.dumps(ours(given.text, given.model, given.tokens, given.memory, given.methods)))
         return
     print(f"## The whole exact pair\n\n{describe()}\n")
     found = measure(given.text, given.model, given.tokens)
