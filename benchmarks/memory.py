@@ -1,4 +1,4 @@
-"""The memory budget against the most that a process held beyond its loaded model: one exact pair, `ag` and its
+"""The memory budget against the most that a process held beyond its loaded model: an exact pair, `ag` and its
 metrics, for several budgets.
 
 Each runs in a process of its own. Below about 550 MB the two tables of the embedded model do not fit, and are
