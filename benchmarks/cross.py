@@ -126,7 +126,7 @@ def main() -> None:
     if found["seconds"]:
         cross, exact = (sum(found[which]) / given.timed for which in ("seconds", "exact_seconds"))
         taken = f"seconds of a pair, cloze to log q, mean of {given.timed}"
-        rows.append((taken, f"{cross:.2f}", f"{exact:.1f}", f"{exact / cross:.0f}×", speed))
+        rows.append((taken, f"{cross:.2f}", f"{exact:.1f}", f"{exact / cross:.1f}×", speed))
     if errors := found["errors"]:
         of = f"of log q(true pair), nats, {len(errors)} pairs"
         rows += [

@@ -219,6 +219,15 @@ class PairConditionals:
         p, r = (block_of(table, rows, EVERYTHING).double() for table in (self.a_table, self.b_table))
         return (p, r) if self.linear else (p.exp(), r.exp())
 
+    def cached_blocks(self) -> Iterator[slice]:
+        """Cut the rows into blocks that stay in the processor's cache while several operations work on them.
+
+        Of recomputed tables, whose blocks are products of matrices, larger ones: each reads all the states.
+        """
+        rows, columns = self.shape
+        size = max(1, (BLOCK_CELLS if self.recomputed else CACHED_CELLS) // columns)
+        return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
+
     def made_linear(self) -> PairConditionals:
         """Turn the tables into probabilities in place, if they are large and none would underflow.
 
@@ -234,13 +243,6 @@ class PairConditionals:
 def row_blocks(rows: int, columns: int) -> Iterator[slice]:
     """Cut the rows of a table into blocks of a bounded number of cells."""
     size = max(1, BLOCK_CELLS // columns)
-    for start in range(0, rows, size):
-        yield slice(start, min(start + size, rows))
-
-
-def cached_blocks(rows: int, columns: int) -> Iterator[slice]:
-    """Cut the rows into blocks that stay in the processor's cache while several operations work on them."""
-    size = max(1, CACHED_CELLS // columns)
     for start in range(0, rows, size):
         yield slice(start, min(start + size, rows))
 

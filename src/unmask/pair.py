@@ -2,7 +2,8 @@
 
 A construction supplies `log_block(rows, columns)`, the log-probabilities of a block of pairs. All the rest
 is derived here once, by streaming over blocks of rows, so that no table of all pairs is ever held: at
-V = 30,000 it would have a billion cells. Sums run in float64.
+V = 30,000 it would have a billion cells. A block has the precision of the tables; sums over blocks run in
+float64.
 
 Rows and columns are those of the conditionals' tables. Where one of them stands for several tokens
 (`unmask.cells`), a block holds what a single pair has but for the tokens' tilts t, their shares of the cells:
@@ -23,7 +24,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unmask.conditionals import EVERYTHING, Index, PairConditionals, cached_blocks, row_blocks
+from unmask.conditionals import EVERYTHING, Index, PairConditionals, row_blocks
 from unmask.errors import Misuse
 from unmask.joint import Joint, Token, TokenDistribution, Tokens
 
@@ -240,7 +241,7 @@ class NormalisedJoint(PairJoint):
     @cached_property
     def _log_total(self) -> float:
         totals = []
-        for rows in cached_blocks(*self.conditionals.shape):
+        for rows in self.conditionals.cached_blocks():
             weights = self.log_weight(rows, EVERYTHING)
             if not self.cells[1].apart:
                 weights += self._log_count(1).to(weights.dtype)

@@ -20,14 +20,14 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
 from unmask.conditionals import SMALLEST_LINEAR, Index, PairConditionals, block_of
 from unmask.constructions.blend import SMALLEST_FLOAT
-from unmask.errors import Misuse
+from unmask.errors import Failure, Misuse
 from unmask.kernels.anderson import Anderson
 from unmask.kernels.counts import counts_of
 from unmask.kernels.laplacian import Laplacian, shortened
@@ -36,8 +36,6 @@ from unmask.pair import NormalisedJoint
 
 LONGEST_STEP = 5.0
 MOST_STEPS = 300
-MOST_IDLE = 50
-"""Newton steps in a row that may fail to halve the gradient before the solver gives up."""
 FURTHEST_START = 60.0
 MISLED = 2.0
 """By how much the gradient may grow after an extrapolated step before the step is taken back."""
@@ -69,7 +67,10 @@ class Quotient(NormalisedJoint):
 
     @cached_property
     def _fits_floats(self) -> bool:
-        """Whether no S / (x + y) underflows, so that a cell costs one logarithm instead of four functions."""
+        """Whether no S / (x + y) underflows, so that a cell costs one logarithm instead of four functions.
+
+        Asked for once x and y are what they are to be.
+        """
         if self.conditionals.probabilities is None:
             return False
         largest = float(torch.maximum(self.log_x.max(), self.log_y.max()))
@@ -114,6 +115,8 @@ class Problem:
 
     conditionals: PairConditionals
     log_w: Logs | None = None
+    most_idle: ClassVar[int] = 50
+    """Newton steps in a row that may fail to halve the gradient before the solver gives up."""
 
     @cached_property
     def sweep(self) -> Callable[[Tensor, Tensor, bool], Sweep]:
@@ -158,7 +161,7 @@ def solve(
             log_x, log_y, gradient, done = reached.log_x, reached.log_y, reached.gradient, reached.sweeps
             if gradient <= tolerance or done >= sweeps:
                 break
-    while gradient > tolerance and steps < MOST_STEPS and idle < MOST_IDLE:
+    while gradient > tolerance and steps < MOST_STEPS and idle < problem.most_idle:
         before = gradient
         log_x, log_y = problem.descend(log_x, log_y)
         log_x, log_y, gradient = problem.sweep(log_x, log_y, True)
@@ -220,6 +223,8 @@ def extrapolated_sweeps(problem: Problem, log_x: Tensor, log_y: Tensor) -> Itera
     landing, gradients, precise = theta, [math.inf], False
     for sweeps in itertools.count(1):
         swept = problem.sweep(theta[:a], theta[a:], precise)
+        if math.isnan(swept.gradient) and theta is landing:  # not an extrapolation's fault
+            raise Failure("the conditionals hold values that are no numbers: check the model's weights")
         if not swept.gradient <= MISLED * gradients[-1]:
             memory.forget()
             theta, gradients = landing, [math.inf]

@@ -5,7 +5,7 @@
 
 `ag` (Arnold & Gokhale 1998) weighs every context alike, those that never occur as much as those that always
 do; here a context counts by the model's own both-blank answer. `power` 1 weighs by probability, 0 alike, as
-`ag` does.
+`ag` does where both blanks have as many tokens.
 
 Since p sums to 1 in every context, the distance is, but for a constant,
 sum_a w_a log q_a + sum_b w_b log q_b - sum_ab W log q  with  W = w_b p(a|b) + w_a p(b|a), and its
@@ -113,6 +113,8 @@ def log_weights(log_m: Tensor, log_n: Tensor, power: float) -> Tensor:
 
 class WeightedProblem(Problem):
     """The weighted problem; a Newton step is solved for until the light contexts are right, too."""
+
+    most_idle = 5
 
     def descend(self, log_x: Tensor, log_y: Tensor) -> tuple[Tensor, Tensor]:
         """Take one Newton step, no token further than LONGEST_STEP, shortened until F falls."""

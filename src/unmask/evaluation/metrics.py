@@ -27,7 +27,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unmask.conditionals import EVERYTHING, PairConditionals, block_of, cached_blocks
+from unmask.conditionals import EVERYTHING, PairConditionals, block_of
 from unmask.kernels.counts import counts_of
 from unmask.kernels.divergences import Divergences, divergences
 from unmask.pair import PairJoint
@@ -89,7 +89,7 @@ def _marginals_of_probabilities(joint: PairJoint) -> Marginals:
     n_a, n_b = counts_of(joint.conditionals)
     a, b = torch.empty_like(n_a), torch.zeros_like(n_b)
     n_a, n_b = n_a.to(dtype), n_b.to(dtype)
-    for rows in cached_blocks(*joint.conditionals.shape):
+    for rows in joint.conditionals.cached_blocks():
         q = joint.log_block(rows, EVERYTHING).to(dtype).exp_()
         a[rows] = (q @ n_b).double()
         b += (n_a[rows] @ q).double()
@@ -100,7 +100,7 @@ def _marginals_in_logs(joint: PairJoint) -> Marginals:
     """Do the same in log space and float64: the twin that nothing underflows in."""
     log_a, log_b = (counts.log() for counts in counts_of(joint.conditionals))
     a, b = torch.empty_like(log_a), torch.full_like(log_b, -torch.inf)
-    for rows in cached_blocks(*joint.conditionals.shape):
+    for rows in joint.conditionals.cached_blocks():
         log_q = joint.log_block(rows, EVERYTHING).double()
         a[rows] = (log_q + log_b).logsumexp(1)
         b = torch.logaddexp(b, (log_q + log_a[rows, None]).logsumexp(0))
@@ -148,9 +148,10 @@ def divergences_in_logs(joint: PairJoint, marginals: Marginals, level: float) ->
     """Do the same from log-probabilities in plain torch, in the tables' own precision: the twin."""
     conditionals = joint.conditionals
     dtype = conditionals.dtype
-    q_a, q_b, n_a, n_b = (v.to(dtype) for v in (*marginals, *counts_of(conditionals)))
+    counts_a, counts_b = counts_of(conditionals)
+    q_a, q_b, n_b = (v.to(dtype) for v in (*marginals, counts_b))
     totals = torch.zeros(4, dtype=torch.float64)
-    for rows in cached_blocks(*conditionals.shape):
+    for rows in conditionals.cached_blocks():
         log_q = joint.log_block(rows, EVERYTHING).to(dtype)
         shares = [(log_q > level).to(dtype), *(torch.zeros_like(log_q) for _ in range(3))]
         for log_p, log_given in (
@@ -161,7 +162,7 @@ def divergences_in_logs(joint: PairJoint, marginals: Marginals, level: float) ->
             shares[1] += p * apart
             shares[2] -= q * apart
             shares[3] += _jensen_shannon(p, q, apart)
-        totals += torch.stack([(n_a[rows] @ (share @ n_b)).double() for share in shares]).cpu()
+        totals += torch.stack([counts_a[rows] @ (share @ n_b).double() for share in shares]).cpu()
     above, forward, backward, shared = totals.tolist()
     return Divergences(forward, backward, shared, above)
 
@@ -208,13 +209,13 @@ def incompatibility(conditionals: PairConditionals) -> float:
     row_means, column_means = torch.empty_like(share_a), torch.zeros_like(share_b)
     dtype = conditionals.dtype
     a, b = share_a.to(dtype), share_b.to(dtype)
-    for rows in cached_blocks(*conditionals.shape):
+    for rows in conditionals.cached_blocks():
         log_c = _log_c(conditionals, rows)
         row_means[rows] = (log_c @ b).double()
         column_means += (a[rows] @ log_c).double()
     column_parts = (column_means - share_a @ row_means).to(dtype)
     total = 0.0
-    for rows in cached_blocks(*conditionals.shape):
+    for rows in conditionals.cached_blocks():
         interaction = _log_c(conditionals, rows).sub_(row_means[rows, None].to(dtype)).sub_(column_parts)
         total += float(a[rows] @ (interaction.square_() @ b))
     return total

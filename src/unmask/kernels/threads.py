@@ -31,7 +31,7 @@ def over_rows(
     if threads == 1:
         work(0, rows, sums[0])
         return sums
-    list(_pool(threads).map(work, edges[:-1], edges[1:], sums))
+    list(_pool(torch.get_num_threads()).map(work, edges[:-1], edges[1:], sums))
     return sums
 
 

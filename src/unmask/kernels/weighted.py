@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unmask.conditionals import EVERYTHING, Index, PairConditionals
+from unmask.conditionals import PairConditionals
 from unmask.kernels.counts import counts_of
 
 
@@ -32,16 +32,6 @@ class Weighted:
     def device(self) -> torch.device:
         """Where the tables are."""
         return self._of.device
-
-    def a_given_b(self, rows: Index = EVERYTHING, columns: Index = EVERYTHING) -> Tensor:
-        """Return a block of log n_a n_b w_b p(a|b), [rows, columns]."""
-        extra = (self.log_w[1] + self.log_n[1])[None, columns] + self.log_n[0][rows, None]
-        return self._of.a_given_b(rows, columns).double() + extra
-
-    def b_given_a(self, rows: Index = EVERYTHING, columns: Index = EVERYTHING) -> Tensor:
-        """Return a block of log n_a n_b w_a p(b|a), [rows, columns]."""
-        extra = (self.log_w[0] + self.log_n[0])[rows, None] + self.log_n[1][None, columns]
-        return self._of.b_given_a(rows, columns).double() + extra
 
     def rows_as_probabilities(self, rows: slice) -> tuple[Tensor, Tensor]:
         """Return both tables of a block of rows, as they are, in float64."""

@@ -234,7 +234,7 @@ class Chain(SequentialJoint):
     def _count_passes(self, state: Filled, answer: Joint) -> None:
         """Add what a pair has asked of the model since it was last looked at: it asks when it needs to."""
         passes = answer.evidence.get("passes", 0)
-        self.evidence["passes"] += passes - self._counted[state]
+        self.evidence["passes"] += passes - self._counted.get(state, 0)
         self._counted[state] = passes
 
 
