@@ -20,5 +20,4 @@ class Product(PairJoint):
 
     def log_block(self, rows: Index, columns: Index) -> Tensor:
         """Return log m(a) + log m(b)."""
-        table = self.conditionals
-        return table.a_alone[rows, None].to(table.dtype) + table.b_alone[None, columns].to(table.dtype)
+        return self.conditionals.a_alone[rows, None] + self.conditionals.b_alone[None, columns]
