@@ -145,11 +145,15 @@ def checkpoint_of(model: str, work: Path) -> str:
 
 
 def mark(model: str, arguments: Any) -> str:
-    """Return what tells the work of this model from that of another under its name."""
+    """Return what tells the work of this model from that of another under its name.
+
+    The twin has of the embedded model its shape and its tokenizer only, so it outlives new weights.
+    """
     from unmask.models import locate
 
-    weights = Path(locate("english")) / "model.safetensors"
-    digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:8]
+    names = ("model.safetensors",) if model == "english" else ("config.json", "tokenizer.json")
+    content = b"".join((Path(locate("english")) / name).read_bytes() for name in names)
+    digest = hashlib.sha256(content).hexdigest()[:8]
     return f"{model}-{digest}" + (f"-{arguments.examples}" if arguments.examples else "")
 
 
@@ -226,7 +230,7 @@ def tuned(part: str, arguments: Any) -> dict[str, Any]:
 
     wanted = dict(TASKS[part])
     train, test = files_of(part, arguments)
-    options = {name: wanted[name] for name in ("epochs", "batch", "rate") if name in wanted}
+    options = {name: wanted[name] for name in ("epochs", "batch", "rate", "head_rate") if name in wanted}
     answer = {}
     for model in arguments.models:
         settings = Settings(

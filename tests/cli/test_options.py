@@ -21,6 +21,7 @@ Run = Callable[..., Any]
         (["--ray", "--workers", "2"], ["--ray", "local", "--workers", "2"]),
         (["texts.txt", "--ray", "-o", "v.npy"], ["texts.txt", "--ray", "local", "-o", "v.npy"]),
         (["--ray", "-", "-o", "v.npy"], ["--ray", "local", "-", "-o", "v.npy"]),
+        (["--ray", __file__, "-o", "v.npy"], ["--ray", "local", __file__, "-o", "v.npy"]),
         (["--ray", "auto"], ["--ray", "auto"]),
         (["--ray", "host:6379", "--json"], ["--ray", "host:6379", "--json"]),
         (["--ray=host:6379", "--json"], ["--ray=host:6379", "--json"]),

@@ -1,6 +1,7 @@
 """Bad input to a run: one clear line, an exit code, nothing overwritten and nothing lost."""
 
 import json
+import os
 import resource
 import shutil
 from collections import namedtuple
@@ -79,6 +80,15 @@ def test_a_directory_that_is_no_run_is_left_as_it_is(settings, tmp_path):
     (out / "diary.txt").write_text("dear diary")
     refusal(Misuse, "not a training run", settings, out)
     assert [path.name for path in out.iterdir()] == ["diary.txt"]
+
+
+def test_another_spelling_of_a_path_is_the_same_run(settings, tmp_path, monkeypatch):
+    claim(tmp_path / "run", settings)
+    monkeypatch.chdir(tmp_path)
+    names = [corpus.rpartition("=") for corpus in settings.corpora]
+    spelled = tuple(name + equals + os.path.relpath(file) for name, equals, file in names)
+    assert spelled != settings.corpora
+    claim(tmp_path / "run", replace(settings, corpora=spelled))
 
 
 def test_more_steps_are_the_same_run(settings, tmp_path):

@@ -39,6 +39,9 @@ Batch = Annotated[int, typer.Option("--batch", help="Examples of a step.")]
 Rate = Annotated[
     float, typer.Option("--rate", help="Peak learning rate; for models of BERT's size 2e-5 to 5e-5.")
 ]
+HeadRate = Annotated[
+    float | None, typer.Option("--head-rate", help="Peak learning rate of the new head [default: --rate].")
+]
 Dropout = Annotated[float, typer.Option("--dropout", help="Share of the activations that are dropped.")]
 ClassWeights = Annotated[
     str, typer.Option("--class-weights", help="none, or balanced: rare classes weigh more.")
@@ -67,6 +70,7 @@ def classify(
     epochs: Epochs = 4,
     batch: Batch = 32,
     rate: Rate = 3e-4,
+    head_rate: HeadRate = None,
     dropout: Dropout = 0.1,
     class_weights: ClassWeights = "none",
     patience: Patience = 0,
@@ -94,6 +98,7 @@ def pairs(
     epochs: Epochs = 4,
     batch: Batch = 32,
     rate: Rate = 3e-4,
+    head_rate: HeadRate = None,
     dropout: Dropout = 0.1,
     class_weights: ClassWeights = "none",
     patience: Patience = 0,
@@ -127,6 +132,7 @@ def tag(
     epochs: Epochs = 8,
     batch: Batch = 16,
     rate: Rate = 3e-4,
+    head_rate: HeadRate = None,
     dropout: Dropout = 0.1,
     class_weights: ClassWeights = "none",
     patience: Patience = 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -43,7 +44,7 @@ Include = Annotated[
 Options = Annotated[
     list[str] | None,
     typer.Option(
-        "--option", help="Of the construction, as NAME=VALUE: pivot, order, rounds, tolerance, sweeps."
+        "--option", help="Of the construction, as NAME=VALUE: pivot, order, power, rounds, tolerance, sweeps."
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of whatever is drawn at random.")]
@@ -92,14 +93,16 @@ class SpreadCommand(TyperCommand):
 
 
 def with_local_cluster(arguments: list[str]) -> list[str]:
-    """Put `local` behind a `--ray` that nothing or another option follows."""
+    """Put `local` behind a `--ray` that nothing, another option or a file follows."""
     full: list[str] = []
     for i, argument in enumerate(arguments):
         if argument == "--":  # from here on everything is an argument, whatever it looks like
             return full + arguments[i:]
         full.append(argument)
-        if argument == "--ray" and (i + 1 == len(arguments) or arguments[i + 1].startswith("-")):
-            full.append("local")
+        if argument == "--ray":
+            after = arguments[i + 1] if i + 1 < len(arguments) else "-"
+            if after.startswith("-") or Path(after).exists():
+                full.append("local")
     return full
 
 

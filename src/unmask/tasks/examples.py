@@ -51,7 +51,11 @@ def gather(settings: Settings) -> Examples:
     labels = _labels(train, scheme)
     if len(labels) < 2:
         raise Misuse(
-            f"{settings.train}: every example has the label '{labels[0]}': a classifier needs at least two"
+            f"{settings.train}: every word has the tag '{labels[0]}': there is nothing to learn; "
+            "give a file with other tags too, or check --tag-column"
+            if settings.task == "tag"
+            else f"{settings.train}: every example has the label '{labels[0]}': expected at least two; "
+            "give examples of another, or check --label"
         )
     if not settings.dev:
         train, dev = _hold_out(train, settings)

@@ -52,12 +52,19 @@ def epoch_order(lengths: Any, batch: int, generator: np.random.Generator) -> Any
 
 
 class TaskTrainer(Trainer):  # type: ignore[misc]
-    """`transformers.Trainer` that scores a task, and may weigh its classes."""
+    """`transformers.Trainer` that scores a task, and may weigh its classes and give the head its own rate."""
 
-    def __init__(self, *, weights: Tensor | None, score: Callable[[Any], Scores], **arguments: Any) -> None:
+    def __init__(
+        self,
+        *,
+        weights: Tensor | None,
+        score: Callable[[Any], Scores],
+        head_rate: float | None = None,
+        **arguments: Any,
+    ) -> None:
         self.control: Any = None  # the Trainer's own, which makes it
         super().__init__(**arguments)
-        self.weights, self.score = weights, score
+        self.weights, self.score, self.head_rate = weights, score, head_rate
         self.model_accepts_loss_kwargs = False
 
     def compute_loss(
@@ -73,6 +80,21 @@ class TaskTrainer(Trainer):  # type: ignore[misc]
             logits.flatten(0, -2), labels.flatten(), weight=weights, ignore_index=IGNORED
         )
         return (loss, output) if return_outputs else loss
+
+    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+        """The Trainer's own optimiser, its groups cut in two where the head has a rate of its own."""
+        if self.optimizer is not None or self.head_rate is None:
+            return super().create_optimizer(model)
+        whole = super().create_optimizer(model)
+        body = {id(weight) for weight in self.model.base_model.parameters()}
+        groups = [
+            {**group, "params": chosen, "lr": self.args.learning_rate if in_body else self.head_rate}
+            for group in whole.param_groups
+            for in_body in (True, False)
+            if (chosen := [weight for weight in group["params"] if (id(weight) in body) == in_body])
+        ]
+        self.optimizer = type(whole)(groups)  # a group has every option of its own
+        return self.optimizer
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Log the scores under `eval_NAME`."""

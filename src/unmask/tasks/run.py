@@ -173,6 +173,7 @@ def _trainer(
         data_collator=collator(settings.task, tuned.tokenizer),
         weights=class_weights(examples, tuned.labels) if settings.class_weights == "balanced" else None,
         score=score,
+        head_rate=settings.head_rate,
     )
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(StepLines(steps, batch, "examples", "lower --rate"))

@@ -38,6 +38,7 @@ class Settings:
     epochs: int = 4
     batch: int = 32
     rate: float = 3e-4  # peak learning rate: high, as suits a small model; 2e-5 to 5e-5 for BERT-base
+    head_rate: float | None = None  # that of the new head, which has everything to learn; None: the same
     warmup: float = 0.1  # share of the steps with a rising rate; it falls linearly after
     weight_decay: float = 0.01
     dropout: float = 0.1
@@ -66,6 +67,8 @@ class Settings:
                 f"expected a rate above 0, a warmup in [0, 1] and a dropout in [0, 1), got {self.rate}, "
                 f"{self.warmup} and {self.dropout}"
             )
+        if self.head_rate is not None and not self.head_rate > 0:
+            raise Misuse(f"expected a head rate above 0, got {self.head_rate}")
         if self.task == "pairs" and self.long == "split":
             raise Misuse("a pair can't be split: take --long truncate (the longer text loses its end)")
 

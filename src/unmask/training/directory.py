@@ -41,7 +41,9 @@ def claim(out: Path, settings: Recorded, kind: str = "a training run") -> None:
         except json.JSONDecodeError:
             raise Failure(f"{record} is damaged: restore it, or give another output directory") from None
         differ = sorted(
-            name for name in {*found, *wanted} - MAY_CHANGE if found.get(name) != wanted.get(name)
+            name
+            for name in {*found, *wanted} - MAY_CHANGE
+            if _unspelled(found.get(name)) != _unspelled(wanted.get(name))
         )
         if differ:
             name = differ[0]
@@ -55,6 +57,16 @@ def claim(out: Path, settings: Recorded, kind: str = "a training run") -> None:
     partial = out / "settings.json.partial"
     partial.write_text(json.dumps(wanted, indent=1))
     partial.replace(record)
+
+
+def _unspelled(value: Any) -> Any:
+    """Return a setting in which files, also as NAME=FILE, have one spelling from wherever one looks."""
+    if isinstance(value, list):
+        return [_unspelled(one) for one in value]
+    if not isinstance(value, str):
+        return value
+    name, equals, file = value.rpartition("=")
+    return name + equals + str(Path(file).resolve()) if file and Path(file).exists() else value
 
 
 def last_checkpoint(out: Path) -> str | None:

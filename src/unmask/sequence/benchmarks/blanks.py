@@ -66,7 +66,10 @@ class BlanksSettings:
         chains = [CHAIN + construction for construction in CONSTRUCTIONS]
         unknown = [m for m in self.methods if m not in METHODS and m not in chains]
         if unknown or not self.methods:
-            raise Misuse(f"unknown method '{''.join(unknown[:1])}': expected some of {', '.join(METHODS)}")
+            raise Misuse(
+                f"unknown method '{''.join(unknown[:1])}': expected some of {', '.join(METHODS)}, or "
+                f"{CHAIN}NAME with one of {', '.join(CONSTRUCTIONS)}"
+            )
         if not self.blanks or min(self.blanks) < 2 or max(self.blanks) > 8:
             raise Misuse(f"expected runs of 2 to 8 blanks, got {', '.join(map(str, self.blanks)) or 'none'}")
         if self.sentences < 1:
