@@ -1,0 +1,107 @@
+"""Which settings pay off on two cores? Short runs from the encoder, each with one setting changed.
+
+The settings are those of `english.toml`. Every trial reads the same number of tokens, on a schedule of its own
+that ends at a rate of zero, and is scored on the same held-out text. A trial that is done is not done again:
+the search can be stopped and started at will.
+
+    python recipes/search.py --data ../shared/data --work SEARCH [--tokens 300000] [--only base ...]
+
+It ends by writing SEARCH/table.md, from which docs/training.md has its table. What is compared is the start of
+a training: what leads after 300,000 tokens need not lead after fifty times as many. Times are of the whole run,
+so nothing else should run meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from compatibility import beginning
+from english import HERE, encoder, write_texts
+
+from unmask.training import read_settings, train
+
+ROWS = 480
+"""Held-out rows of a domain: the standard error of a difference is about 0.02 nats."""
+TRIALS: dict[str, dict[str, Any]] = {
+    "base": {},
+    "15% predicted": {"rate": 0.15},
+    "45% predicted": {"rate": 0.45},
+    "masks only": {"masked": 1.0, "randomised": 0.0},
+    "body rate halved": {"body_rate": 1e-3},
+    "body rate doubled": {"body_rate": 4e-3},
+    "AdamW, 8e-4": {"optimizer": "adamw", "body_rate": 8e-4},
+    "16 rows a step": {"batch": 16},
+    "rows of 64 tokens": {"max_length": 64, "batch": 64},
+    "4 of 6 layers": {"layers": (0, 1, 3, 5)},
+}
+
+
+def trial(name: str, changes: dict[str, Any], options: argparse.Namespace, text: Path) -> dict[str, Any]:
+    """Do one run, or find it done; returns its numbers."""
+    home = options.work / name.replace(" ", "-")
+    done = home.with_suffix(".json")
+    if not done.exists():
+        size = {"batch": 32, "max_length": 128, **changes}
+        steps = options.tokens // (size["batch"] * size["max_length"])
+        corpora = (
+            *(
+                beginning(options.data / "corpus" / f"{corpus}.txt.gz", text / f"{corpus}.txt")
+                for corpus in ("wikipedia", "novels")
+            ),
+            f"snli={text / 'snli.txt'}",
+        )
+        settings = read_settings(
+            HERE / "english.toml",
+            start=str(encoder()),
+            corpora=corpora,
+            held_out_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
+            **{"batch": 32, **changes},
+            steps=steps,
+            warmup=steps // 10,
+            decay=steps - steps // 10,
+            evaluate_every=steps,
+            evaluate_rows=ROWS * 128 // size["max_length"],
+        )
+        begun = time.monotonic()
+        result = train(settings, home)
+        seconds = max(entry.get("train_runtime", 0.0) for entry in result.history) or time.monotonic() - begun
+        losses = {domain: score.loss for domain, score in result.scores.items()}
+        done.write_text(json.dumps({"trial": name, "loss": losses, "seconds": seconds}, indent=1))
+    found: dict[str, Any] = json.loads(done.read_text())
+    return found
+
+
+def write_table(rows: list[dict[str, Any]], path: Path) -> None:
+    """One line a trial, in Markdown."""
+    domains = [domain for domain in rows[0]["loss"] if domain != "snli"]
+    heads = ["changed", *domains, "minutes"]
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)]]
+    for row in rows:
+        losses = [f"{row['loss'][domain]:.3f}" for domain in domains]
+        lines.append([row["trial"], *losses, f"{row['seconds'] / 60:.1f}"])
+    path.write_text("".join(f"| {' | '.join(line)} |\n" for line in lines), encoding="utf-8")
+
+
+def main() -> None:
+    """Do the trials that are asked for, and write the table of all that are done."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="directory with corpus/ and snli/")
+    parser.add_argument("--work", type=Path, required=True, help="directory of the runs")
+    parser.add_argument("--tokens", type=int, default=300_000, help="that a trial reads")
+    parser.add_argument("--only", nargs="*", choices=list(TRIALS), help="the trials to do [default: all]")
+    options = parser.parse_args()
+    text = write_texts(options.data, options.work)
+    names = options.only or list(TRIALS)
+    rows = [trial(name, TRIALS[name], options, text) for name in names]
+    write_table(rows, options.work / "table.md")
+    print((options.work / "table.md").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()
