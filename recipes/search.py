@@ -1,14 +1,14 @@
 """Which settings pay off on two cores? Short runs from the encoder, each with one setting changed.
 
-The settings are those of `english.toml`. Every trial reads the same number of tokens, on a schedule of its own
-that ends at a rate of zero, and is scored on the same held-out text. A trial that is done is not done again:
-the search can be stopped and started at will.
+The settings are those of `english.toml`. Every trial reads the same number of tokens, on a schedule of its
+own that ends at a rate of zero, and is scored on the same held-out text. A trial that is done is not done
+again: the search can be stopped and started at will.
 
     python recipes/search.py --data ../shared/data --work SEARCH [--tokens 300000] [--only base ...]
 
-It ends by writing SEARCH/table.md, from which docs/training.md has its table. What is compared is the start of
-a training: what leads after 300,000 tokens need not lead after fifty times as many. Times are of the whole run,
-so nothing else should run meanwhile.
+It ends by writing SEARCH/table.md, from which docs/training.md has its table. What is compared is the start
+of a training: what leads after 300,000 tokens need not lead after fifty times as many. Times are of the whole
+run, so nothing else should run meanwhile.
 """
 
 from __future__ import annotations
