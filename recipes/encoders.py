@@ -27,6 +27,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pages import markdown, renew
+
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs"
 RESULTS = PAGES / "figures" / "encoders.json"
@@ -95,7 +97,7 @@ def main() -> None:
         print(f"\n{name}\n\n{table}")
     if out == RESULTS:
         for page in ("embeddings.md", "word-senses.md", "fine-tuning.md"):
-            renew(PAGES / page, tables)
+            renew(PAGES / page, "encoders", tables)
 
 
 def results(out: Path) -> dict[str, Any]:
@@ -349,27 +351,6 @@ def task_table(found: dict[str, Any]) -> str:
 
 
 TABLES: dict[str, Any] = {"isotropy": isotropy_table, "wsd": wsd_table} | dict.fromkeys(TASKS, task_table)
-
-
-def markdown(heads: list[str], rows: list[list[str]]) -> str:
-    """Return a table as Markdown."""
-    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
-
-
-def renew(page: Path, tables: dict[str, str]) -> None:
-    """Put the tables between their marks."""
-    lines, kept, inside = page.read_text(encoding="utf-8").splitlines(), [], False
-    for line in lines:
-        if line == "% end":
-            inside = False
-        if not inside:
-            kept.append(line)
-        name = line.removeprefix("% encoders: ")
-        if name != line and name in tables:
-            kept += ["", tables[name], ""]
-            inside = True
-    page.write_text("\n".join(kept) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -143,12 +143,13 @@ def blanks(
             row["method"],
             str(row["sentences"]),
             *(_interval(row[f"recall@{k}"], 100) for k in RECALLS),
-            "-" if row["log_prob"] is None else _interval(row["log_prob"], 1, 2),
+            *("-" if row[kind] is None else _interval(row[kind], 1, 2) for kind in ("log_prob", "gain")),
         ]
         for row in answer["rows"]
     ]
-    columns = ["data", "blanks", "method", "texts", *(f"recall@{k}, %" for k in RECALLS), "log-prob."]
-    print_table(f"several blanks, 95 % intervals, model {model}", columns, rows, {1, 3, 4, 5, 6, 7})
+    recalls = (f"recall@{k}, %" for k in RECALLS)
+    columns = ["data", "blanks", "method", "texts", *recalls, "log-prob.", "over independent"]
+    print_table(f"several blanks, 95 % intervals, model {model}", columns, rows, {1, 3, 4, 5, 6, 7, 8})
 
 
 @benchmarks.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,17 @@ def locate(source: str) -> str:
     """Return the directory of an embedded model of that name, or the source as it is."""
     known = {config.parent.name: config.parent for config in HERE.glob("*/config.json")}
     return str(known.get(source, source))
+
+
+def weights_digest(source: str) -> str | None:
+    """Return a digest of a checkpoint's weight files, which tells runs of one name apart; None on the hub."""
+    directory = Path(locate(source))
+    files = sorted(f for f in directory.glob("*") if f.suffix in (".safetensors", ".bin"))
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()[:24] if files else None
 
 
 def embedded() -> list[Embedded]:

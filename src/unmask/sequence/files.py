@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from unmask.errors import Misuse
 from unmask.mlm import MaskedLM
+from unmask.models import weights_digest
 from unmask.progress import Progress, silent
 from unmask.records import Records
 from unmask.sequence.lengths import Lengths
@@ -59,7 +60,7 @@ class ScoreSettings:
     def lasting(self) -> dict[str, Any]:
         """What the records depend on, as JSON gives it back."""
         fixed = {name: value for name, value in asdict(self).items() if name not in ("device", "memory")}
-        return fixed | {"scores": list(self.scores)}
+        return fixed | {"scores": list(self.scores), "weights": weights_digest(self.model)}
 
 
 def make_scorer(settings: ScoreSettings) -> Scorer:

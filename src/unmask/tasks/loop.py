@@ -81,11 +81,12 @@ class TaskTrainer(Trainer):  # type: ignore[misc]
         )
         return (loss, output) if return_outputs else loss
 
-    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+    def create_optimizer(self, model: Any = None) -> Any:
         """The Trainer's own optimiser, its groups cut in two where the head has a rate of its own."""
-        if self.optimizer is not None or self.head_rate is None:
-            return super().create_optimizer(model)
+        made_before = getattr(self, "optimizer", None) is not None
         whole = super().create_optimizer(model)
+        if self.head_rate is None or made_before:
+            return whole
         body = {id(weight) for weight in self.model.base_model.parameters()}
         groups = [
             {**group, "params": chosen, "lr": self.args.learning_rate if in_body else self.head_rate}

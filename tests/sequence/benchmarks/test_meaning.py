@@ -69,7 +69,7 @@ class TestBlimp:
 
         assert run_blimp(directory, settings, out=out, scorer=watched) == whole
         assert len(asked) == 4  # two pairs of the four were left
-        with pytest.raises(Misuse, match=r"another run \(it differs in model, scores\)"):
+        with pytest.raises(Misuse, match=r"another run \(it differs in model, scores, weights\)"):
             run_blimp(directory, ScoreSettings(model="x", scores=("chain",)), out=out)
 
     def test_a_cluster_gives_the_same_accuracies(self, directory, checkpoint, tmp_path):
@@ -125,6 +125,12 @@ class TestBlanks:
                 expected.append(float(joint.log_prob(*cloze.truth)))
             (row,) = [r for r in answer["rows"] if r["method"] == method]
             assert row["log_prob"]["value"] == pytest.approx(np.mean(expected), abs=1e-4)
+            if method == "independent":
+                alone = expected
+            gains = np.subtract(expected, alone)
+            assert row["gain"]["value"] == pytest.approx(gains.mean(), abs=1e-4)
+            half = 1.959964 * gains.std(ddof=1) / 3**0.5
+            assert row["gain"]["high"] - row["gain"]["value"] == pytest.approx(half, abs=1e-4)
 
     def test_a_killed_run_goes_on_and_other_texts_are_refused(self, data, mlm_of, tmp_path):
         settings = BlanksSettings(blanks=(2,), sentences=2, methods=("independent", "greedy"))

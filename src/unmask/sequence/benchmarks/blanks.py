@@ -30,6 +30,7 @@ from unmask.errors import Misuse
 from unmask.evaluation.sentences import read_sentences
 from unmask.joint import Joint
 from unmask.mlm import MaskedLM
+from unmask.models import weights_digest
 from unmask.progress import Progress, silent
 from unmask.sequence.asking import affordable_candidates, grid_conditionals
 from unmask.sequence.benchmarks.intervals import mean, share
@@ -226,7 +227,12 @@ def run_blanks(
     records = run_tasks(
         questions,
         partial(Answerer, mlm, settings) if ray is None else partial(load_answerer, there, settings),
-        {"model": mlm.name, "passes": settings.passes, "candidates": settings.candidates},
+        {
+            "model": mlm.name,
+            "weights": weights_digest(mlm.name),
+            "passes": settings.passes,
+            "candidates": settings.candidates,
+        },
         at_once=len(settings.methods),
         out=out,
         ray=ray,
@@ -245,27 +251,34 @@ def load_model(name: str) -> MaskedLM:
 
 
 def summary(records: Sequence[dict[str, Any]], settings: BlanksSettings) -> list[dict[str, Any]]:
-    """Return one row for each data set, number of blanks and method."""
+    """Return one row for each data set, number of blanks and method.
+
+    The gain is that in log-probability over independent answers on the same texts: its interval is paired.
+    """
+    groups: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
+    for record in records:
+        groups.setdefault((record["data"], record["blanks"], record["method"]), []).append(record)
     rows = []
-    for name in dict.fromkeys(r["data"] for r in records):
+    for name in dict.fromkeys(record["data"] for record in records):
         for blanks in settings.blanks:
+            alone = {_place(r): r["log_prob"] for r in groups.get((name, blanks, "independent"), [])}
             for method in settings.methods:
-                here = [r for r in records if (r["data"], r["blanks"], r["method"]) == (name, blanks, method)]
-                recalls = {
-                    f"recall@{k}": share(
-                        sum(bool(r["rank"]) and r["rank"] <= k for r in here), len(here)
-                    )._asdict()
-                    for k in RECALLS
-                }
-                scored = [r["log_prob"] for r in here if r["log_prob"] is not None]
-                rows.append(
-                    {
-                        "data": name,
-                        "blanks": blanks,
-                        "method": method,
-                        "sentences": len(here),
-                        **recalls,
-                        "log_prob": mean(scored)._asdict() if scored else None,
-                    }
-                )
+                here = groups.get((name, blanks, method), [])
+                named = {"data": name, "blanks": blanks, "method": method, "sentences": len(here)}
+                rows.append(named | _numbers(here, alone))
     return rows
+
+
+def _numbers(here: Sequence[dict[str, Any]], alone: dict[tuple[str, int], float]) -> dict[str, Any]:
+    hits = {k: sum(bool(r["rank"]) and r["rank"] <= k for r in here) for k in RECALLS}
+    scored = [r for r in here if r["log_prob"] is not None]
+    gains = [r["log_prob"] - alone[_place(r)] for r in scored if alone]
+    return {
+        **{f"recall@{k}": share(hits[k], len(here))._asdict() for k in RECALLS},
+        "log_prob": mean([r["log_prob"] for r in scored])._asdict() if scored else None,
+        "gain": mean(gains)._asdict() if gains else None,
+    }
+
+
+def _place(record: dict[str, Any]) -> tuple[str, int]:
+    return record["text"], record["first"]

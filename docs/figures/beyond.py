@@ -1,0 +1,99 @@
+"""Draw the benchmarks of meaning from beyond.json (which `python recipes/beyond.py` measures).
+
+python docs/figures/beyond.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+METHODS = {
+    "independent": "#8a8f98",
+    "greedy": "#b7a15a",
+    "beam": "#1f6fb4",
+    "grid-ag": "#7a9a3a",
+    "chain-ag": "#c1571f",
+}
+SCORES = {"pll": "#8a8f98", "pll-word": "#b7a15a", "chain": "#1f6fb4", "ag-chain": "#c1571f"}
+NAMES = {"snli": "SNLI", "xsum": "XSum"}
+
+
+def pyplot(salt: str) -> Any:
+    """Return matplotlib's pyplot, drawing to files that are the same for the same picture."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams["svg.hashsalt"] = salt
+    return plt
+
+
+def save(figure: Any, name: str) -> None:
+    """Write a figure as SVG and as PNG."""
+    figure.tight_layout()
+    for ending in ("svg", "png"):
+        metadata = {"Date": None} if ending == "svg" else {"Software": None}
+        figure.savefig(HERE / f"{name}.{ending}", dpi=120, metadata=metadata)
+
+
+def draw_blanks(rows: list[dict[str, Any]]) -> None:
+    """Draw recall@1 and the mean log-probability by the number of blanks, a panel a data set."""
+    plt = pyplot("blanks")
+    data = list(dict.fromkeys(row["data"] for row in rows))
+    figure, axes = plt.subplots(2, len(data), figsize=(4.4 * len(data), 5.4), squeeze=False, sharex=True)
+    for column, name in enumerate(data):
+        for line, (metric, label, scale) in enumerate(
+            (("recall@1", "recall@1, %", 100), ("log_prob", "mean log-probability, nats", 1))
+        ):
+            axis = axes[line][column]
+            shown = [m for m in METHODS if any(r["method"] == m and r[metric] for r in rows)]
+            for place, method in enumerate(shown):
+                here = [r for r in rows if (r["data"], r["method"]) == (name, method) and r[metric]]
+                at = [row["blanks"] + 0.11 * (place - (len(shown) - 1) / 2) for row in here]
+                value, low, high = ([scale * r[metric][k] for r in here] for k in ("value", "low", "high"))
+                below = [v - end for v, end in zip(value, low, strict=True)]
+                above = [end - v for v, end in zip(value, high, strict=True)]
+                axis.errorbar(
+                    at, value, [below, above], fmt="o", ms=4, lw=1.5, color=METHODS[method], label=method
+                )
+            axis.set_xticks(sorted({row["blanks"] for row in rows}))
+            axis.grid(axis="y", alpha=0.3)
+            axis.set_title(NAMES.get(name, name) if line == 0 else "")
+            if column == 0:
+                axis.set_ylabel(label)
+            if line == 1:
+                axis.set_xlabel("neighbouring blanks")
+    axes[0][-1].legend(frameon=False, fontsize=8)
+    save(figure, "blanks")
+
+
+def draw_blimp(accuracy: dict[str, Any]) -> None:
+    """Draw the accuracy of every score by phenomenon, the easiest on top."""
+    plt = pyplot("blimp")
+    terms = sorted((t for t in accuracy if t != "all"), key=lambda t: accuracy[t]["chain"]["value"])
+    terms = ["all", *terms]
+    figure, axis = plt.subplots(figsize=(7, 0.42 * len(terms) + 1))
+    for place, (score, colour) in enumerate(SCORES.items()):
+        at = [i + 0.17 * (1.5 - place) for i in range(len(terms))]
+        value, low, high = ([100 * accuracy[t][score][k] for t in terms] for k in ("value", "low", "high"))
+        below = [v - end for v, end in zip(value, low, strict=True)]
+        above = [end - v for v, end in zip(value, high, strict=True)]
+        axis.errorbar(value, at, xerr=[below, above], fmt="o", ms=4, lw=1.5, color=colour, label=score)
+    axis.axvline(50, color="#444", lw=0.8, ls=":")
+    axis.set_yticks(range(len(terms)), [term.replace("_", " ") for term in terms])
+    axis.set_xlabel("accuracy, %")
+    axis.grid(axis="x", alpha=0.3)
+    axis.legend(frameon=False, fontsize=8)
+    save(figure, "blimp")
+
+
+if __name__ == "__main__":
+    found = json.loads((HERE / "beyond.json").read_text(encoding="utf-8"))
+    if "blanks" in found:
+        draw_blanks(found["blanks"]["rows"])
+    if "blimp" in found:
+        draw_blimp(found["blimp"]["accuracy"])

@@ -1,0 +1,114 @@
+"""The results of docs/beyond-pairs.md: the benchmarks `blimp` and `blanks` with the embedded model.
+
+    python recipes/beyond.py --data ../shared/data --work RUNS [--only blimp blanks]
+
+Runs are resumable: a killed recipe goes on where it was. Numbers go to docs/figures/beyond.json as they come;
+the tables of the page are rewritten from there (between `% beyond: NAME` and `% end`), which is all that
+--tables does. `python docs/figures/beyond.py` draws the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from pages import markdown, renew
+
+from unmask.cli.terminal import Ticker
+from unmask.sequence.benchmarks.intervals import Estimate, shown
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "figures" / "beyond.json"
+PASSES = 128
+"""Of a grid in `blanks`: 64 candidates for two blanks, 6 for three, 3 for four."""
+
+
+def blimp(options: argparse.Namespace) -> dict[str, Any]:
+    """Accuracy on minimal pairs for every score."""
+    from unmask.sequence.benchmarks.blimp import run_blimp
+    from unmask.sequence.files import ScoreSettings
+
+    return run_blimp(
+        options.data / "blimp",
+        ScoreSettings(),
+        examples=options.examples,
+        out=options.work / "blimp.jsonl",
+        progress=Ticker("pairs"),
+    )
+
+
+def blanks(options: argparse.Namespace) -> dict[str, Any]:
+    """Two, three and four neighbouring blanks of SNLI and XSum."""
+    import unmask
+    from unmask.sequence.benchmarks.blanks import BlanksSettings, run_blanks
+
+    snli, xsum = options.data / "snli" / "dev.tsv", options.data / "xsum" / "summaries.txt"
+    return run_blanks(
+        unmask.load(),
+        [f"snli={snli}", f"xsum={xsum}"],
+        BlanksSettings(sentences=options.sentences, passes=PASSES),
+        out=options.work / "blanks.jsonl",
+        progress=Ticker("answers"),
+    )
+
+
+def blimp_table(found: dict[str, Any]) -> str:
+    """A row a phenomenon, a column a score."""
+    names = [name for name in found["accuracy"]["all"] if name != "pairs"]
+    rows = [
+        [
+            f"**{term}**" if term == "all" else term.replace("_", " "),
+            f"{row['pairs']:,}",
+            *(shown(Estimate(**row[n]), 100) for n in names),
+        ]
+        for term, row in found["accuracy"].items()
+    ]
+    return markdown(["phenomenon", "pairs", *names], rows)
+
+
+def blanks_table(found: dict[str, Any]) -> str:
+    """A row for each data set, number of blanks and method."""
+    heads = ["data", "blanks", "method", "texts", "recall@1, %", "@5", "@10", "log-prob.", "over independent"]
+    rows = []
+    for row in found["rows"]:
+        recalls = (shown(Estimate(**row[f"recall@{k}"]), 100) for k in (1, 5, 10))
+        logs = ("" if row[k] is None else shown(Estimate(**row[k]), 1, 2) for k in ("log_prob", "gain"))
+        alone = row["method"] == "independent"
+        cells = [*recalls, *logs]
+        cells[-1] = "" if alone else cells[-1]
+        rows.append([row["data"], str(row["blanks"]), row["method"], str(row["sentences"]), *cells])
+    return markdown(heads, rows, left=3)
+
+
+RUNS = {"blimp": blimp, "blanks": blanks}
+TABLES = {"blimp": blimp_table, "blanks": blanks_table}
+
+
+def main() -> None:
+    """Do the runs that are asked for, and rewrite the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--work", type=Path, default=ROOT / "build" / "beyond", help="where the records go")
+    parser.add_argument("--only", nargs="+", choices=list(RUNS), default=list(RUNS))
+    parser.add_argument("--examples", type=int, default=100, help="pairs of each file of BLiMP")
+    parser.add_argument("--sentences", type=int, default=300, help="of a row of `blanks`")
+    parser.add_argument("--tables", action="store_true", help="rewrite the page only")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    for name in () if options.tables else options.only:
+        begun = time.monotonic()
+        found = RUNS[name](options) | {"seconds": round(time.monotonic() - begun)}
+        kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+        RESULTS.write_text(json.dumps(kept | {name: found}, indent=1) + "\n", encoding="utf-8")
+    kept = json.loads(RESULTS.read_text(encoding="utf-8"))
+    tables = {name: TABLES[name](found) for name, found in kept.items()}
+    renew(ROOT / "docs" / "beyond-pairs.md", "beyond", tables)
+
+
+if __name__ == "__main__":
+    main()
