@@ -1,121 +1,236 @@
-"""The results table of the docs: every construction on SNLI and XSum, random and contiguous pairs.
+"""The results table of docs/evaluation.md: every construction on SNLI and XSum, random and contiguous pairs.
 
 Four runs of 500 examples at `auto`, which also settle which construction is best (the family of `ag-weighted`
 is among the methods), and four of 13 exact ones, 52 in all, over the first of the same examples, which check
-them (an exact example takes a minute or more).
-Runs are resumable: a killed recipe goes on where it was, and what is finished is not done again.
+them (an exact example takes a minute or so).
 
-    python recipes/table.py --data ../shared/data --work RUNS [--model english] [--examples 500] [--exact 13]
+    python recipes/table.py --data ../shared/data --work RUNS [--examples 500] [--exact 13]
+    python recipes/table.py --work RUNS --tables                      rewrite the page only
 
-It ends by writing RUNS/table.md: the table, the paired differences from the best method, and how far `auto`
-is from exact. docs/evaluation.md takes them from there.
+Runs are resumable: a killed recipe goes on where it was, and what is finished is not done again. The numbers
+go to docs/figures/table.json, from which the tables of the page are written (between `% table: NAME` and
+`% end`) and `python docs/figures/table.py` draws its figure.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from pages import markdown, renew
+
 from unmask.cli.terminal import Ticker
 from unmask.constructions import CONSTRUCTIONS
-from unmask.evaluation.report import comparison_table, method_table
+from unmask.evaluation.bootstrap import intervals
+from unmask.evaluation.report import with_interval
 from unmask.evaluation.run import evaluate
 from unmask.evaluation.settings import Settings
 
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "figures" / "table.json"
 FAMILY = ("ag-weighted:power=0.25", "ag-weighted:power=0.5", "ag-weighted:power=0.75")
 METHODS = (*CONSTRUCTIONS, *FAMILY)
-PAIRS = ("random", "contiguous")
-SHOWN = ("method", "P-PPL", "U-PPL", "A-KL", "G-KL", "recall@1", "median rank")
-
-
-def sources(data: Path) -> dict[str, str]:
-    """The data sets, by the name that they have in the table."""
-    return {"snli": f"snli={data / 'snli'}", "xsum": f"xsum={data / 'xsum' / 'summaries.txt'}"}
+DATA, PAIRS = ("snli", "xsum"), ("random", "contiguous")
+RUNS = tuple(f"{data}-{pairs}" for data in DATA for pairs in PAIRS)
+SHOWN = {
+    "p_ppl": "P-PPL",
+    "u_ppl": "U-PPL",
+    "a_kl": "A-KL",
+    "g_kl": "G-KL",
+    "recall@1": "recall@1",
+    "recall@10": "@10",
+}
+CHECKED = ("ag", "gibbs", "l2r")
+BASE = "ag"
+"""The construction from which differences are told."""
 
 
 def run_all(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Do every run, or go on with it; returns their summaries by name."""
+    sources = {"snli": f"snli={args.data / 'snli'}", "xsum": f"xsum={args.data / 'xsum' / 'summaries.txt'}"}
     summaries = {}
-    sizes = (("auto", args.examples), ("all", args.exact))
-    for candidates, examples in sizes:
-        for name, source in sources(args.data).items():
-            for pairs in PAIRS:
-                run = f"{name}-{pairs}-{'auto' if candidates == 'auto' else 'exact'}"
-                print(run, flush=True)
-                settings = Settings(
-                    data=source,
-                    model=args.model,
-                    pairs=pairs,
-                    examples=examples,
-                    methods=METHODS if candidates == "auto" else tuple(CONSTRUCTIONS),
-                    candidates=candidates,
-                )
-                summaries[run] = evaluate(
-                    settings, args.work / run, memory=args.memory, ray=args.ray, progress=Ticker("examples")
-                )
+    for kind, candidates, examples in (("auto", "auto", args.examples), ("exact", "all", args.exact)):
+        for run in RUNS:
+            data, pairs = run.split("-")
+            print(f"{run}-{kind}", flush=True)
+            settings = Settings(
+                data=sources[data],
+                model=args.model,
+                pairs=pairs,
+                examples=examples,
+                methods=METHODS if kind == "auto" else tuple(CONSTRUCTIONS),
+                candidates=candidates,
+            )
+            summaries[f"{run}-{kind}"] = evaluate(
+                settings,
+                args.work / f"{run}-{kind}",
+                memory=args.memory,
+                ray=args.ray,
+                progress=Ticker("examples"),
+            )
     return summaries
 
 
-def table(heads: list[str], rows: list[list[str]]) -> list[str]:
-    """Write a table in Markdown."""
-    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
-    return ["| " + " | ".join(line) + " |" for line in lines] + [""]
+def collect(work: Path) -> dict[str, Any]:
+    """Return what the page tells, from the folders of the runs."""
+    records = {run: _records(work / f"{run}-auto") for run in RUNS}
+    summaries = {run: json.loads((work / f"{run}-auto" / "summary.json").read_text()) for run in RUNS}
+    return {
+        "runs": {
+            run: {
+                "examples": summary["examples"],
+                "passes": summary["passes"],
+                "incompatibility": summary["incompatibility"],
+                "methods": {
+                    m: {metric: found[metric] for metric in SHOWN} for m, found in summary["methods"].items()
+                },
+                "differences": differences(records[run]),
+                "by_distance": by_distance(records[run]),
+            }
+            for run, summary in summaries.items()
+        },
+        "together": differences([record for run in RUNS for record in records[run]]),
+        "exact": {run: against_exact(records[run], _records(work / f"{run}-exact")) for run in RUNS},
+    }
 
 
-def results(summaries: dict[str, dict[str, Any]]) -> list[str]:
-    """Write each run's metrics, and the paired differences of P-PPL and U-PPL from its best method."""
-    lines = []
-    for run, summary in summaries.items():
-        heads, rows = method_table(summary)
-        kept = [heads.index(name) for name in SHOWN]
-        lines += [f"## {run}, {summary['examples']} examples", ""]
-        lines += table([heads[i] for i in kept], [[row[i] for i in kept] for row in rows])
-        for metric, name in (("p_ppl", "P-PPL"), ("u_ppl", "U-PPL")):
-            order, compared = comparison_table(summary, metric)
-            best = order[1]
-            lines += [f"Log {name} less that of {best} (the best by P-PPL), nats a token, paired:", ""]
-            lines += table(["method", "difference"], [[row[0], row[1]] for row in compared if row[0] != best])
-    return lines
-
-
-def distance_from_exact(work: Path, examples: int) -> list[str]:
-    """Write how far log q(true pair) at `auto` is from exact, over the examples that both runs have."""
-    rows = []
-    for name in ("snli", "xsum"):
-        for pairs in PAIRS:
-            auto, exact = (_log_probs(work / f"{name}-{pairs}-{kind}") for kind in ("auto", "exact"))
-            for method in ("ag", "gibbs"):
-                errors = [abs(auto[key][method] - exact[key][method]) for key in exact if key in auto]
-                mean, worst = sum(errors) / len(errors), max(errors)
-                rows.append([name, pairs, method, str(len(errors)), f"{mean:.4f}", f"{worst:.4f}"])
-    heads = ["data", "pairs", "method", "examples", "mean error of log q", "worst"]
-    return [f"## `auto` against exact, {examples} examples each", "", *table(heads, rows)]
-
-
-def _log_probs(run: Path) -> dict[str, dict[str, float]]:
+def _records(run: Path) -> list[dict[str, Any]]:
     lines = (run / "examples.jsonl").read_text(encoding="utf-8").splitlines()
-    records = [json.loads(line) for line in lines]
-    return {r["key"]: {m: v["log_prob"] for m, v in r["metrics"].items()} for r in records}
+    return [json.loads(line) for line in lines]
+
+
+def pair_loss(found: dict[str, float]) -> float:
+    """Return the example's part of log P-PPL."""
+    return -found["log_prob"] / 2
+
+
+def token_loss(found: dict[str, float]) -> float:
+    """Return the example's part of log U-PPL."""
+    return -(found["log_a_given_b"] + found["log_b_given_a"]) / 2
+
+
+def differences(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return every method's log P-PPL and log U-PPL less those of the base, paired, with intervals."""
+    found = {}
+    for name, loss in (("p_ppl", pair_loss), ("u_ppl", token_loss)):
+        values = [[loss(r["metrics"][m]) - loss(r["metrics"][BASE]) for m in METHODS] for r in records]
+        found[name] = _estimates(np.array(values), METHODS)
+    return found
+
+
+def by_distance(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the base's gain in log P-PPL over independent answers, by the distance of the blanks."""
+    groups = []
+    for least, most in ((1, 1), (2, 2), (3, 4), (5, 8), (9, math.inf)):
+        here = [r["metrics"] for r in records if least <= r["distance"] <= most]
+        if len(here) > 1:
+            gains = np.array([[pair_loss(m["product"]) - pair_loss(m[BASE])] for m in here])
+            label = (
+                str(least)
+                if least == most
+                else f"{least} and more"
+                if math.isinf(most)
+                else f"{least}-{most}"
+            )
+            groups.append({"distance": label, "examples": len(here), **_estimates(gains, ("gain",))})
+    return groups
+
+
+def against_exact(auto: list[dict[str, Any]], exact: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return how far log q(true pair) at `auto` is from exact, over the examples that both runs have."""
+    known = {record["key"]: record["metrics"] for record in auto}
+    both = [(known[r["key"]], r["metrics"]) for r in exact if r["key"] in known]
+    found: dict[str, Any] = {"examples": len(both)}
+    for method in CHECKED:
+        errors = [abs(a[method]["log_prob"] - e[method]["log_prob"]) for a, e in both]
+        found[method] = {"mean": sum(errors) / len(errors), "worst": max(errors)}
+    return found
+
+
+def _estimates(values: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    mean, low, high = intervals(values)
+    return {
+        name: {"value": float(mean[i]), "low": float(low[i]), "high": float(high[i])}
+        for i, name in enumerate(names)
+    }
+
+
+def tables(found: dict[str, Any]) -> dict[str, str]:
+    """Return the tables of the page."""
+    made = {run: run_table(numbers) for run, numbers in found["runs"].items()}
+    made["differences"] = difference_table(found)
+    distances = []
+    for run, numbers in found["runs"].items():
+        if run.endswith("random"):
+            distances += [
+                [run.split("-")[0], g["distance"], str(g["examples"]), _signed(g["gain"])]
+                for g in numbers["by_distance"]
+            ]
+    made["distance"] = markdown(["data", "distance", "examples", f"gain of {BASE}, nats a token"], distances)
+    heads = ["run", "examples", *(f"{m}: {kind}" for m in CHECKED for kind in ("mean", "worst"))]
+    made["exact"] = markdown(
+        heads,
+        [
+            [run, str(e["examples"]), *(f"{e[m][kind]:.4f}" for m in CHECKED for kind in ("mean", "worst"))]
+            for run, e in found["exact"].items()
+        ],
+    )
+    return made
+
+
+def run_table(numbers: dict[str, Any]) -> str:
+    """Return a run's metrics, a row a method, the best P-PPL first."""
+    order = sorted(numbers["methods"], key=lambda m: numbers["methods"][m]["p_ppl"]["value"])
+    rows = [[f"`{m}`", *(with_interval(numbers["methods"][m][k]) for k in SHOWN)] for m in order]
+    return markdown(["method", *SHOWN.values()], rows)
+
+
+def difference_table(found: dict[str, Any]) -> str:
+    """Return the paired differences from the base, a row a method, a column a run, and all together."""
+    order = sorted(METHODS, key=lambda m: found["together"]["p_ppl"][m]["value"])
+    rows = []
+    for method in order:
+        if method != BASE:
+            cells = [_signed(found["runs"][run]["differences"]["p_ppl"][method]) for run in RUNS]
+            cells += [_signed(found["together"][kind][method]) for kind in ("p_ppl", "u_ppl")]
+            rows.append([f"`{method}`", *cells])
+    heads = ["method", *(run.replace("-", ", ") for run in RUNS), "all, log P-PPL", "all, log U-PPL"]
+    return markdown(heads, rows)
+
+
+def _signed(entry: dict[str, float]) -> str:
+    clear = "*" if entry["low"] > 0 or entry["high"] < 0 else ""
+    return f"{entry['value']:+.3f}{clear} [{entry['low']:+.3f}, {entry['high']:+.3f}]"
 
 
 def main() -> None:
-    """Run everything and write the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="with snli/ and xsum/summaries.txt")
+    """Run everything and rewrite the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="snli/ and xsum/")
     parser.add_argument("--work", type=Path, required=True, help="where the runs go")
     parser.add_argument("--model", default="english")
     parser.add_argument("--examples", type=int, default=500)
     parser.add_argument("--exact", type=int, default=13)
     parser.add_argument("--memory", default="4GB")
     parser.add_argument("--ray", default=None, help="address of a Ray cluster, or local")
+    parser.add_argument("--tables", action="store_true", help="rewrite the page only")
+    parser.add_argument("--out", type=Path, help="another file of numbers; the page stays as it is")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
-    summaries = run_all(args)
-    lines = ["# Results", "", *results(summaries), *distance_from_exact(args.work, args.exact)]
-    (args.work / "table.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(args.work / "table.md")
+    if not args.tables:
+        run_all(args)
+    found = collect(args.work)
+    (args.out or RESULTS).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if args.out is None:
+        renew(ROOT / "docs" / "evaluation.md", "table", tables(found))
+    else:
+        print("\n\n".join(f"{name}\n\n{table}" for name, table in tables(found).items()))
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def draw_blimp(accuracy: dict[str, Any]) -> None:
     save(figure, "blimp")
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and (HERE / "beyond.json").exists():
     found = json.loads((HERE / "beyond.json").read_text(encoding="utf-8"))
     if "blanks" in found:
         draw_blanks(found["blanks"]["rows"])
