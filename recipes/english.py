@@ -18,7 +18,6 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from english_card import write_card
@@ -58,11 +57,13 @@ def write_sentences(source: Path, target: Path, without: set[str]) -> set[str]:
     return set(kept)
 
 
-def export(finished: Path, tokenizer: Any, settings: Settings, run: Path, target: Path, note: str) -> None:
+def export(finished: Path, runs: list[tuple[Settings, Path]], target: Path, note: str) -> None:
     """Half precision, tokenizer and card into a directory that replaces `target`.
 
     What the card tells is measured on the rounded weights, as they are shipped.
     """
+    settings, run = runs[-1]
+    tokenizer = AutoTokenizer.from_pretrained(run / "tokenizer")
     partial = target.with_name(target.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     AutoModelForMaskedLM.from_pretrained(finished, dtype=torch.float16).save_pretrained(partial)
@@ -70,8 +71,11 @@ def export(finished: Path, tokenizer: Any, settings: Settings, run: Path, target
     model = AutoModelForMaskedLM.from_pretrained(partial, dtype=torch.float32).eval()
     materials = gather(replace(settings, evaluate_rows=FINAL_ROWS), run)
     scores = score_alone(model, Gathering(model), materials.domains)
-    state = json.loads((Path(last_checkpoint(run) or finished) / "trainer_state.json").read_text())
-    write_card(partial, model, tokenizer, settings, scores, state, note)
+    stages = [
+        (settings, json.loads((Path(last_checkpoint(run) or run) / "trainer_state.json").read_text()))
+        for settings, run in runs
+    ]
+    write_card(partial, model, tokenizer, stages, scores, note)
     for path in partial.iterdir():
         path.chmod(0o644)  # the weights' writer keeps them to the user; package data is for all
     shutil.rmtree(target, ignore_errors=True)
@@ -127,14 +131,15 @@ def main() -> None:
 
     text = write_texts(options.data, options.work)
     first, run = options.work / "run", options.work / "second"
-    if not options.export_only and not (first / "model").exists():
-        train(stage("english.toml", encoder(), options.data, text), first, courteous=options.courteous)
-    settings = stage("english-second.toml", first / "model", options.data, text)
-    if not options.export_only:
-        train(settings, run, courteous=options.courteous)
+    runs = [
+        (stage("english.toml", encoder(), options.data, text), first),
+        (stage("english-second.toml", first / "model", options.data, text), run),
+    ]
+    for settings, home in () if options.export_only else runs:
+        if home == run or not (home / "model").exists():  # the last stage may have been given more steps
+            train(settings, home, courteous=options.courteous)
     finished = run / "model" if not options.export_only else Path(last_checkpoint(run) or run)
-    tokenizer = AutoTokenizer.from_pretrained(run / "tokenizer")
-    export(finished, tokenizer, settings, run, options.target, options.note)
+    export(finished, runs, options.target, options.note)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -37,6 +37,7 @@ SENTENCES = (
 )
 """Twenty everyday sentences, chosen before the model was trained."""
 
+STAGES = ("First", "Second")
 HEAD = """---
 license: cc-by-sa-4.0
 language: en
@@ -73,7 +74,7 @@ hundred was never trained on, nor any sentence of SNLI's development split (`snl
 
 {results}
 
-![Loss over the steps](loss.png)
+![Loss over the steps of the second stage](loss.png)
 
 ## What it answers
 
@@ -83,7 +84,7 @@ The five likeliest tokens at each blank by itself, as the model ranks them.
 
 ## What it is not good for
 
-It was trained for an hour or two on two cores, on a very small part of what BERT has read. It knows few
+It was trained for a few hours on two cores, on a very small part of what BERT has read. It knows few
 facts and names, nothing after its texts were written, and much from novels of the nineteenth century, with
 their views of people. Rare words are spelled from pieces, so that a rare answer may need several blanks. Do
 not use it to judge people or to look up facts; load a larger checkpoint where the answer matters.
@@ -94,34 +95,41 @@ def write_card(
     target: Path,
     model: Any,
     tokenizer: Any,
-    settings: Settings,
+    stages: Sequence[tuple[Settings, Mapping[str, Any]]],
     scores: Mapping[str, Score],
-    state: Mapping[str, Any],
     note: str,
 ) -> None:
-    """Write README.md and loss.png; `state` is the Trainer's, with its steps and history."""
-    steps, schedule = state["global_step"], settings.schedule
-    tokens = steps * settings.batch * settings.max_length / 1e6
-    shares = ", ".join(f"{share:.0%} {name}" for name, share in settings.shares.items())
-    recipe = (
-        f"{steps:,} steps of {settings.batch} rows of {settings.max_length} tokens "
-        f"({tokens:.1f}M tokens: {shares}), {settings.rate:.0%} of them predicted; optimiser "
-        f"{settings.optimizer}, peak learning rates {settings.body_rate:g} (encoder) and "
-        f"{settings.head_rate:g} (embeddings and head), {schedule.warmup} steps of warm-up, the last "
-        f"{schedule.decay} of {schedule.steps:,} steps decaying. All settings: `recipes/english.toml`; "
-        f"how they were found: `docs/training.md`. {note}"
+    """Write README.md and loss.png; a stage is its settings and the Trainer's state at its end."""
+    told = [f"*{name} stage.* {described(*stage)}" for name, stage in zip(STAGES, stages, strict=True)]
+    closing = (
+        "All settings: `recipes/english.toml` and `recipes/english-second.toml`; how they were found: "
+        f"`docs/training.md`. {note}"
     )
     text = HEAD.format(
         layers=model.config.num_hidden_layers,
         hidden=model.config.hidden_size,
         vocabulary=model.config.vocab_size,
         parameters=sum(weight.numel() for weight in model.parameters()) / 1e6,
-        recipe=fill(recipe, 110),
+        recipe="\n\n".join(fill(paragraph, 110) for paragraph in [*told, closing]),
         results=table(scores),
         fillings=fillings(model, tokenizer),
     )
     (target / "README.md").write_text(text, encoding="utf-8")
-    draw_curves(state["log_history"], target / "loss.png")
+    draw_curves(stages[-1][1]["log_history"], target / "loss.png")
+
+
+def described(settings: Settings, state: Mapping[str, Any]) -> str:
+    """Say in a paragraph what a stage did."""
+    steps, schedule = state["global_step"], settings.schedule
+    tokens = steps * settings.batch * settings.max_length / 1e6
+    shares = ", ".join(f"{share:.0%} {name}" for name, share in settings.shares.items())
+    return (
+        f"{steps:,} steps of {settings.batch} rows of {settings.max_length} tokens "
+        f"({tokens:.1f}M tokens: {shares}), {settings.rate:.0%} of them predicted; optimiser "
+        f"{settings.optimizer}, peak learning rates {settings.body_rate:g} (encoder) and "
+        f"{settings.head_rate:g} (embeddings and head), {schedule.warmup} steps of warm-up, the last "
+        f"{schedule.decay:,} of {schedule.steps:,} steps decaying."
+    )
 
 
 @torch.no_grad()
