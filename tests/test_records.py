@@ -58,6 +58,38 @@ def test_whatever_a_kill_left_of_the_last_line_is_cut_off(cut: int, junk: bytes,
     assert [json.loads(line)["key"] for line in path.read_text().splitlines()] == [1, 2]
 
 
+@pytest.mark.parametrize("cut", [1, 4, 9, 30])
+def test_what_a_kill_left_of_the_first_line_is_known_as_ours(cut: int, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    with Records.open(path) as records:
+        records.append({"number": 0, "key": "a", "text": "x" * 50})
+    path.write_bytes(path.read_bytes()[:cut])
+    with Records.open(path) as again:
+        assert (len(again), again.dropped) == (0, cut)
+        again.append({"key": "a"})
+    assert path.read_text() == '{"key": "a"}\n'
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    ["One line of text.\n", "no end of line", "two\nlines\n", '{"key": 3}', '[1]\n', "\n", '{"keys": ', "7"],
+)
+def test_a_file_that_is_somebodys_is_refused_and_not_touched(theirs: str, tmp_path: Path) -> None:
+    path = tmp_path / "thesis.txt"
+    path.write_text(theirs)
+    with pytest.raises(Misuse, match="is no file of records"):
+        Records.open(path)
+    assert path.read_text() == theirs
+
+
+def test_opening_a_file_changes_nothing_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text('{"theirs": 1}\n{"theirs": 2}')
+    with Records.open(path) as records:
+        assert list(records) == [{"theirs": 1}]
+    assert path.read_text() == '{"theirs": 1}\n{"theirs": 2}'
+
+
 def test_a_damaged_line_in_the_middle_is_no_leftover_of_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_text('{"key": 1}\n{"key": \n{"key": 3}\n')

@@ -1,9 +1,12 @@
 """Records: an append-only file of JSON lines that survives a kill at any moment.
 
 One line is one finished piece of work. A line counts once it has reached the disk whole; whatever a kill or
-a power cut left of the last one is cut off when the file is opened again, and that piece of work is done
-anew. Each record may carry a key (the field `key`, unless told otherwise): the keys that are done are
-remembered, so that a resumed run skips them and none is done twice. One process at a time may hold a file.
+a power cut left of the last one is passed over when the file is opened again and cut off when the next record
+is written, and that piece of work is done anew. Each record may carry a key (the field `key`, unless told
+otherwise), which stands first in its line: the keys that are done are remembered, so that a resumed run skips
+them and none is done twice. One process at a time may hold a file.
+
+Opening a file changes nothing in it, and one that does not start with a record is refused: it is somebody's.
 
     with Records.open(path) as records:
         for task in tasks:
@@ -33,7 +36,7 @@ class Records:
     Attributes:
         path: the file.
         keys: the keys of the records that it holds.
-        dropped: how many damaged bytes were cut off its end when it was opened.
+        dropped: how many damaged bytes there were at its end when it was opened.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, key: str = "key") -> None:
@@ -59,7 +62,7 @@ class Records:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, key: str = "key") -> Records:
-        """Open a file, or make it; a damaged last line is cut off, and the keys done are remembered."""
+        """Open a file, or make it; a damaged last line is passed over, and the keys done are remembered."""
         return cls(path, key=key)
 
     def append(self, record: dict[str, Any]) -> None:
@@ -67,9 +70,11 @@ class Records:
         key = record.get(self.key)
         if key is not None and key in self.keys:
             raise Misuse(f"{self.path} holds a record with the {self.key} {key!r} already")
-        line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        named = record if key is None else {self.key: key} | record
+        line = json.dumps(named, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         written = 0
         try:
+            os.ftruncate(self._file, self._length)  # whatever a kill left of the last line
             while written < len(line):
                 written += os.pwrite(self._file, line[written:], self._length + written)
             os.fsync(self._file)
@@ -124,29 +129,40 @@ class Records:
             ) from None
 
     def _recover(self) -> None:
-        """Read the keys, and cut off what was left of a line that never reached its end."""
+        """Read the keys, and pass over what was left of a line that never reached its end."""
+        damaged = 0
         with self.path.open("rb") as lines:
-            damaged = 0
             for number, line in enumerate(lines, 1):
                 if damaged:
                     raise Failure(
                         f"{self.path}: line {damaged} is damaged, and it is not the last one: restore the "
                         f"file from a copy, or delete that line"
                     )
-                try:
-                    record = json.loads(line) if line.endswith(b"\n") else None
-                except ValueError:
-                    record = None
-                if not isinstance(record, dict):
+                record = _read(line)
+                if record is None:
+                    if number == 1 and not self._is_torn(line):
+                        raise Misuse(f"{self.path} is no file of records: give a new file, or one of this run")
                     damaged, self.dropped = number, len(line)
                     continue
                 self._length += len(line)
                 self._count += 1
                 if record.get(self.key) is not None:
                     self.keys.add(record[self.key])
-        if damaged:
-            os.ftruncate(self._file, self._length)
-            os.fsync(self._file)
+
+    def _is_torn(self, line: bytes) -> bool:
+        """Tell whether a first line is the start of a record, and nobody's whole line of text or JSON."""
+        start = f'{{"{self.key}": '.encode()
+        ours = line.startswith(start) or start.startswith(line)
+        return ours and not line.endswith(b"\n") and _read(line + b"\n") is None
+
+
+def _read(line: bytes) -> dict[str, Any] | None:
+    """Return the record of a whole line, or None if it is no such line."""
+    try:
+        record = json.loads(line) if line.endswith(b"\n") else None
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
 
 
 def write_whole(path: Path, text: str) -> None:

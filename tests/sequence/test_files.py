@@ -98,6 +98,19 @@ def test_records_of_other_settings_or_another_file_are_not_mixed(file, settings,
         list(score_file(file, settings, out=out))
 
 
+def test_the_file_that_is_scored_is_never_written_to(file, settings, tmp_path):
+    (tmp_path / "alias.txt").symlink_to(file)
+    for out in (file, tmp_path / "alias.txt"):
+        with pytest.raises(Misuse, match="is the file that is scored"):
+            list(score_file(file, settings, out=out))
+    mine = tmp_path / "one.txt"
+    mine.write_text("One line of text.\n")
+    with pytest.raises(Misuse, match="is no file of records"):
+        list(score_file(file, settings, out=mine))
+    assert mine.read_text() == "One line of text.\n"
+    assert file.read_text() == "\n".join(LINES) + "\n"
+
+
 def test_lines_beyond_the_window_are_noted_or_cut(mlm_of, settings):
     mlm, long = mlm_of("bert"), "old " * 100
     (record,) = LineScorer(mlm, settings)([(1, long)])

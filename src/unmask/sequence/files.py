@@ -179,6 +179,8 @@ def score_file(
         progress: told of lines.
     """
     settings.check()
+    if out is not None and out.exists() and path.exists() and out.samefile(path):
+        raise Misuse(f"{path} is the file that is scored: give another --out for the records")
     records = None if out is None else Records.open(out)
     try:
         done = _check_same(records, settings, lengths) if records is not None else {}
