@@ -72,7 +72,7 @@ def test_what_a_kill_left_of_the_first_line_is_known_as_ours(cut: int, tmp_path:
 
 @pytest.mark.parametrize(
     "theirs",
-    ["One line of text.\n", "no end of line", "two\nlines\n", '{"key": 3}', '[1]\n', "\n", '{"keys": ', "7"],
+    ["One line of text.\n", "no end of line", "two\nlines\n", '{"key": 3}', "[1]\n", "\n", '{"keys": ', "7"],
 )
 def test_a_file_that_is_somebodys_is_refused_and_not_touched(theirs: str, tmp_path: Path) -> None:
     path = tmp_path / "thesis.txt"

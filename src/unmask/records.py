@@ -87,6 +87,14 @@ class Records:
         if key is not None:
             self.keys.add(key)
 
+    def check_keys(self) -> None:
+        """Refuse a file in which a record has no key, or the key of another one."""
+        if len(self.keys) < self._count:
+            raise Failure(
+                f"{self.path} holds records without a {self.key}, or twice the same: restore the file from a "
+                f"copy, or delete those lines"
+            )
+
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Go through the records in the order in which they were written."""
         with self.path.open("rb") as lines:
@@ -141,7 +149,7 @@ class Records:
                 record = _read(line)
                 if record is None:
                     if number == 1 and not self._is_torn(line):
-                        raise Misuse(f"{self.path} is no file of records: give a new file, or one of this run")
+                        raise Misuse(f"{self.path} is no file of records: give another, or a new one")
                     damaged, self.dropped = number, len(line)
                     continue
                 self._length += len(line)

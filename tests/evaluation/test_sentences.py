@@ -126,6 +126,12 @@ def test_wrong_files_are_one_clear_line(tmp_path, name, content, kind, message):
         read_sentences(f"snli={tmp_path}")
 
 
+def test_fields_hold_what_csv_would_not_read(tmp_path):
+    long = "word " * 40_000
+    (tmp_path / "dev.tsv").write_bytes(f"premise\thypothesis\tlabel\nA\rdog\t{long}\tx\n".encode())
+    assert read_sentences(f"snli={tmp_path}").texts == ["A dog", long.strip()]
+
+
 def test_json_lines_without_a_summary_are_misuse(tmp_path):
     (tmp_path / "x.jsonl").write_text('{"document": "long"}\n')
     with pytest.raises(Misuse, match="expected the columns summary, got document"):
@@ -137,6 +143,7 @@ def test_json_lines_without_a_summary_are_misuse(tmp_path):
     [
         ("t.txt", b"caf\xe9\n", "is not UTF-8 text"),
         ("t.txt.gz", b"not gzipped", "check the file"),
+        ("t.txt.gz", gzip.compress(b"A dog was in the house.\n" * 50)[:10] + b"\xff" * 40, "is damaged"),
         ("t.txt.gz", gzip.compress(b"A dog was in the house.\n" * 50)[:-12], "ends too early"),
     ],
 )
@@ -147,7 +154,7 @@ def test_damaged_files_are_one_clear_line(tmp_path, name, content, message):
 
 
 def test_the_hub_needs_its_package_or_reads_a_directory(tmp_path):
-    rows = [{"premise": "A dog.", "hypothesis": "A cat.", "label": n} for n in (0, -1)]
+    rows = [{"premise": "A dog.", "hypothesis": "A cat.", "label": n} for n in ("neutral", "-", None, "-1")]
     (tmp_path / "validation.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
     try:
         import datasets  # noqa: F401
@@ -156,6 +163,6 @@ def test_the_hub_needs_its_package_or_reads_a_directory(tmp_path):
             read_sentences(f"hub:{tmp_path}")
         return
     found = read_sentences(f"hub:{tmp_path}")
-    assert (found.texts, found.skipped) == (["A dog.", "A cat."], {"unlabeled": 1})
+    assert (found.texts, found.skipped) == (["A dog.", "A cat."], {"unlabeled": 3})
     with pytest.raises(Misuse, match="no split 'odd'"):
         read_sentences(f"hub:{tmp_path}:odd")

@@ -3,13 +3,16 @@
 import gzip
 import json
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from unmask import Misuse
+from unmask.errors import Failure
 from unmask.sequence import files
 from unmask.sequence.files import LineScorer, ScoreSettings, score_file
-from unmask.sequence.lengths import uniform
+from unmask.sequence.lengths import counted, uniform
 
 LINES = ["The old man is at the casino.", "", "a dog", "the red dog is playing", "   ", "the dog"]
 QUICK = ("pll", "chain")
@@ -93,9 +96,39 @@ def test_records_of_other_settings_or_another_file_are_not_mixed(file, settings,
     other = ScoreSettings(model=settings.model, scores=("pll",))
     with pytest.raises(Misuse, match="it differs in scores"):
         list(score_file(file, other, out=out))
-    file.write_text("something else\n" + file.read_text())
-    with pytest.raises(Misuse, match=r"line 1 of .* is not the one that was scored before"):
-        list(score_file(file, settings, out=out))
+    before = out.read_bytes()
+    file.write_text("\n".join(LINES[:2]) + "\n")
+    with pytest.raises(Misuse, match=r"has 2 lines, and line 3 was scored before"):
+        next(score_file(file, settings, out=out))  # before anything is told
+    file.write_text("\n".join([*LINES[:3], "something else", *LINES[3:]]))
+    with pytest.raises(Misuse, match=r"line 4 of .* is not the one that was scored before"):
+        next(score_file(file, settings, out=out))
+    assert out.read_bytes() == before
+    out.write_bytes(before + b"{}\n")
+    with pytest.raises(Failure, match="records without a key"):
+        next(score_file(file, settings, out=out))
+
+
+def test_scores_under_other_lengths_of_one_name_are_not_mixed(file, settings, tmp_path):
+    out = tmp_path / "out.jsonl"
+    list(score_file(file, settings, out=out, lengths=counted([3, 4])))
+    list(score_file(file, settings, out=out, lengths=counted([4, 3])))
+    with pytest.raises(Misuse, match="it differs in lengths"):
+        next(score_file(file, settings, out=out, lengths=counted([3, 4, 4])))
+
+
+def test_a_cluster_is_told_where_the_model_lies(file, settings, tmp_path, monkeypatch):
+    told = []
+
+    def spread(chunks, make, **_):
+        told.append(make)
+        return ((n, make()(chunk)) for n, chunk in enumerate(chunks))
+
+    monkeypatch.setattr("unmask.cluster.spread", spread)
+    monkeypatch.chdir(Path(settings.model).parent)
+    relative = replace(settings, model=Path(settings.model).name)
+    assert len(list(score_file(file, relative, ray="local"))) == len(LINES)
+    assert told[0].args[0].model == str(Path(settings.model).resolve())
 
 
 def test_the_file_that_is_scored_is_never_written_to(file, settings, tmp_path):
@@ -136,9 +169,9 @@ def test_what_cannot_be_is_refused(file, settings, tmp_path):
             list(score_file(file, ScoreSettings(model="nowhere", **bad)))
     broken = tmp_path / "latin.txt"
     broken.write_bytes("café\n".encode("latin-1"))
-    with pytest.raises(Misuse, match="not UTF-8"):
+    with pytest.raises(Failure, match="not UTF-8"):
         list(score_file(broken, settings))
-    with pytest.raises(Misuse, match="can't read"):
+    with pytest.raises(Misuse, match="does not exist"):
         list(score_file(tmp_path / "nowhere.txt", settings))
 
 

@@ -157,7 +157,16 @@ def test_what_scores_and_sentences_share_goes_through_the_model_once(mlm_of, mon
 
 
 @pytest.mark.parametrize(
-    "lengths", [counted([3, 3, 5, 9]), geometric(4.0), geometric(1.0), uniform(7), given({2: 0.5, 30: 0.5})]
+    "lengths",
+    [
+        counted([3, 3, 5, 9]),
+        counted([1, 1]),
+        counted([1] * 99 + [2]),
+        geometric(4.0),
+        geometric(1.0),
+        uniform(7),
+        given({2: 0.5, 30: 0.5}),
+    ],
 )
 def test_length_distributions_sum_to_one(lengths):
     assert sum(math.exp(lengths.log_prob(n)) for n in range(1, 500)) == pytest.approx(1, abs=1e-9)
@@ -168,6 +177,8 @@ def test_counted_lengths_make_none_impossible_and_follow_the_counts():
     lengths = counted([3] * 60 + [5] * 40)
     assert math.exp(lengths.log_prob(3)) == pytest.approx(0.6, abs=0.01)
     assert math.isfinite(lengths.log_prob(77))
+    assert math.isfinite(counted([1, 1]).log_prob(2))
+    assert math.isfinite(counted([1] * 99 + [2]).log_prob(40_000))
 
 
 def test_lengths_are_read_from_files(tmp_path):

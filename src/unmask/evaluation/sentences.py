@@ -14,9 +14,6 @@ Files may be gzipped. Blank lines are no sentences; damage is told with the file
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -24,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import Failure, Misuse
+from unmask.texts import read_lines
 
 PAIR_COLUMNS = (("sentence1", "sentence2"), ("premise", "hypothesis"))
 LABEL_COLUMNS = ("gold_label", "label")
@@ -84,21 +82,6 @@ def _dev_file(directory: Path) -> Path:
     )
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Go through the lines of a file, gzipped or not, with their numbers."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n")
-            for number, line in enumerate(lines, 1):
-                yield number, line.rstrip("\r\n")
-    except UnicodeDecodeError:
-        raise Failure(f"{path} is not UTF-8 text: convert it, for example with iconv") from None
-    except EOFError:
-        raise Failure(f"{path} ends too early: its download or copy was cut off, get it anew") from None
-    except OSError as error:  # gzip's BadGzipFile is one, too
-        raise Failure(f"{path}: {error.strerror or error}: check the file and its permissions") from None
-
-
 def _read_snli(path: Path, found: Sentences) -> None:
     rows = _json_rows(path) if ".jsonl" in path.suffixes or ".json" in path.suffixes else _tsv_rows(path)
     for row, where in rows:
@@ -106,7 +89,7 @@ def _read_snli(path: Path, found: Sentences) -> None:
         label = next((row[name] for name in LABEL_COLUMNS if name in row), None)
         if label is None and not any(name in row for name in LABEL_COLUMNS):
             raise Misuse(f"{where}: expected a column gold_label or label, got {', '.join(row)}")
-        if label is None or str(label).strip() in UNLABELED:
+        if _is_unlabeled(label):
             found.skip("unlabeled")
             continue
         for name in columns:
@@ -123,12 +106,12 @@ def _read_xsum(path: Path, found: Sentences) -> None:
 
 
 def _read_text(path: Path, found: Sentences) -> None:
-    for _, line in _lines(path):
+    for _, line in read_lines(path):
         found.add(line)
 
 
 def _json_rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
-    for number, line in _lines(path):
+    for number, line in read_lines(path):
         if not line.strip():
             continue
         try:
@@ -141,14 +124,13 @@ def _json_rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def _tsv_rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
-    lines = _lines(path)
     header: list[str] = []
-    for number, line in lines:
-        fields = next(csv.reader([line], delimiter="\t", quoting=csv.QUOTE_NONE), [])
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        fields = line.split("\t")
         if not header:
             header = fields
-            continue
-        if not line.strip():
             continue
         # the original has a varying number of labels at the end of a line
         if len(fields) < min(len(header), max(3, len(header) - 5)):
@@ -157,6 +139,10 @@ def _tsv_rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
                 f"tab-separated fields without quoting"
             )
         yield dict(zip(header, fields, strict=False)), f"{path}, line {number}"
+
+
+def _is_unlabeled(label: object) -> bool:
+    return label is None or str(label).strip() in UNLABELED
 
 
 def _columns(row: dict[str, Any], choices: tuple[tuple[str, ...], ...], where: str) -> tuple[str, ...]:
@@ -195,7 +181,8 @@ def _read_hub(name: str) -> Sentences:
     for number, row in enumerate(loaded[split], 1):
         where = f"{name}, row {number}"
         columns = _columns(row, HUB_COLUMNS, where)
-        if len(columns) == 2 and str(row.get("label", row.get("gold_label", ""))) == "-1":
+        labels = [row[name] for name in LABEL_COLUMNS if name in row]
+        if len(columns) == 2 and labels and _is_unlabeled(labels[0]):
             found.skip("unlabeled")
             continue
         for column in columns:

@@ -30,6 +30,12 @@ def locate(source: str) -> str:
     return str(known.get(source, source))
 
 
+def absolute(source: str) -> str:
+    """Name a model's directory so that a worker elsewhere on this machine finds it; others as they are."""
+    directory = Path(source)
+    return str(directory.resolve()) if locate(source) == source and directory.is_dir() else source
+
+
 def weights_digest(source: str) -> str | None:
     """Return a digest of a checkpoint's weight files, which tells runs of one name apart; None on the hub."""
     directory = Path(locate(source))

@@ -8,29 +8,27 @@ killed run goes on where it was.
 
 from __future__ import annotations
 
-import gzip
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from unmask.errors import Misuse
 from unmask.mlm import MaskedLM
-from unmask.models import weights_digest
+from unmask.models import absolute, weights_digest
 from unmask.progress import Progress, silent
 from unmask.records import Records
 from unmask.sequence.lengths import Lengths
 from unmask.sequence.pairs import PAIR_CANDIDATES
 from unmask.sequence.scores import DISTRIBUTIONS, SCORES, SentenceScorer, check_scores
 from unmask.sequence.sentences import Reader, Sentence
+from unmask.texts import Line, read_lines
 from unmask.vocabulary import Support
 
 LINES_AT_ONCE = 64
 SETTINGS = "settings"
-Line = tuple[int, str]
-"""A line's number, from 1 on, and its text."""
 Record = dict[str, Any]
 Scorer = Callable[[list[Line]], list[Record]]
 Result = TypeVar("Result")
@@ -134,22 +132,6 @@ def with_lengths(record: Record, lengths: Lengths | None) -> Record:
     return record
 
 
-def read_lines(path: Path) -> Iterator[Line]:
-    """Go through the lines of a text file, gzipped or not, without their ends."""
-    try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8")
-            if path.suffix == ".gz"
-            else path.open(encoding="utf-8") as file
-        ):
-            for number, line in enumerate(file, 1):
-                yield number, line.rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise Misuse(f"{path} is not UTF-8 text ({error.reason}): convert it") from None
-    except (OSError, EOFError) as error:
-        raise Misuse(f"can't read {path}: {error}") from None
-
-
 def count_lengths(path: Path, read: Reader) -> Iterator[int]:
     """Go through the numbers of tokens of a file's sentences."""
     return (len(read(text)) for _, text in read_lines(path))
@@ -184,10 +166,10 @@ def score_file(
     records = None if out is None else Records.open(out)
     try:
         done = _check_same(records, settings, lengths) if records is not None else {}
+        total = _check_lines(path, done) - len(done)
         if records is not None:
             yield from (r for r in records if r["key"] != SETTINGS)
-        coming = (line for line in read_lines(path) if not _is_done(line, done, path))
-        total = sum(1 for _ in read_lines(path)) - len(done)
+        coming = (line for line in read_lines(path) if line[0] not in done)
         chunks = _in_chunks(coming, LINES_AT_ONCE)
         scored = _scored(chunks, settings, scorer, ray, workers)
         for chunk in progress.over(scored, total=total, size=len, stage="lines"):
@@ -215,7 +197,8 @@ def _scored(
     from unmask.cluster import spread
 
     address = None if ray == "local" else ray
-    yield from _in_order(spread(chunks, partial(make_scorer, settings), address=address, workers=workers))
+    there = replace(settings, model=absolute(settings.model))
+    yield from _in_order(spread(chunks, partial(make_scorer, there), address=address, workers=workers))
 
 
 def _in_order(numbered: Iterable[tuple[int, Result]]) -> Iterator[Result]:
@@ -236,7 +219,8 @@ def _in_chunks(lines: Iterator[Line], size: int) -> Iterator[list[Line]]:
 
 def _check_same(records: Records, settings: ScoreSettings, lengths: Lengths | None) -> dict[int, int]:
     """Return what is done already, line number -> hash of its text; refuse records of other settings."""
-    wanted = {"key": SETTINGS, **settings.lasting(), "lengths": getattr(lengths, "name", None)}
+    of_any_length = None if lengths is None else {"name": lengths.name, "digest": lengths.digest}
+    wanted = {"key": SETTINGS, **settings.lasting(), "lengths": of_any_length}
     if not len(records):
         records.append(wanted)
         return {}
@@ -247,13 +231,20 @@ def _check_same(records: Records, settings: ScoreSettings, lengths: Lengths | No
             f"{records.path} holds the scores of another run (it differs in {', '.join(changed)}): give "
             f"another --out, or the same options"
         )
-    return {r["key"]: hash(r["text"]) for r in records if r["key"] != SETTINGS}
+    records.check_keys()
+    return {r["key"]: hash(r.get("text")) for r in records if r["key"] != SETTINGS}
 
 
-def _is_done(line: Line, done: dict[int, int], path: Path) -> bool:
-    number, text = line
-    if number not in done:
-        return False
-    if done[number] != hash(text):
-        raise Misuse(f"line {number} of {path} is not the one that was scored before: give another --out")
-    return True
+def _check_lines(path: Path, done: dict[int, int]) -> int:
+    """Return the number of the file's lines; refuse it if a line that was scored is another now, or gone."""
+    last = 0
+    for last, text in read_lines(path):
+        if last in done and done[last] != hash(text):
+            raise Misuse(f"line {last} of {path} is not the one that was scored before: give another --out")
+    gone = [number for number in done if number not in range(1, last + 1)]
+    if gone:
+        raise Misuse(
+            f"{path} has {last} lines, and line {gone[0]} was scored before: give another --out, or the same "
+            f"file"
+        )
+    return last

@@ -10,17 +10,20 @@ the sum over all sentences of all lengths is 1. `parse_lengths` reads one of
 - a file of sentences, or of JSON {"length": probability};
 - `uniform:M`: 1 to M alike; `geometric:M`: with mean M.
 
-Counted lengths are mixed with a geometric of the same mean, at 1 part in count + 1, so that no length is
-impossible and the whole still sums to 1.
+Counted lengths are mixed with a geometric of the same mean (of 2 at least, which a geometric of more than one
+length needs), at 1 part in count + 1, so that no length is impossible and the whole still sums to 1.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+
+import numpy as np
 
 from unmask.errors import Misuse
 
@@ -31,10 +34,15 @@ class Lengths:
     Args:
         name: what to call it in reports.
         log_prob: the log-probability of a length.
+        parameters: all that it depends on, the same for the same distribution.
+
+    Attributes:
+        digest: tells distributions of one name apart.
     """
 
-    def __init__(self, name: str, log_prob: Callable[[int], float]) -> None:
+    def __init__(self, name: str, log_prob: Callable[[int], float], parameters: object) -> None:
         self.name = name
+        self.digest = hashlib.sha256(repr(parameters).encode()).hexdigest()[:24]
         self._log_prob = log_prob
 
     def log_prob(self, length: int) -> float:
@@ -49,12 +57,13 @@ def counted(lengths: Iterable[int], name: str = "empirical") -> Lengths:
     if not total:
         raise Misuse("no sentence has a token, so that there are no lengths to count: give --lengths")
     mean = sum(n * c for n, c in counts.items()) / total
-    tail, share = geometric(mean), 1 / (total + 1)
+    tail, share = geometric(max(2.0, mean)), 1 / (total + 1)
 
     def log_prob(n: int) -> float:
-        return math.log((1 - share) * counts[n] / total + share * math.exp(tail.log_prob(n)))
+        seen = math.log((1 - share) * counts[n] / total) if counts[n] else -math.inf
+        return float(np.logaddexp(seen, math.log(share) + tail.log_prob(n)))
 
-    return Lengths(name, log_prob)
+    return Lengths(name, log_prob, sorted(counts.items()))
 
 
 def geometric(mean: float) -> Lengths:
@@ -64,7 +73,9 @@ def geometric(mean: float) -> Lengths:
     stop = 1 / mean
     go_on = math.log1p(-stop) if stop < 1 else -math.inf
     return Lengths(
-        f"geometric:{mean:g}", lambda n: math.log(stop) + (n - 1) * go_on if n > 1 else math.log(stop)
+        f"geometric:{mean:g}",
+        lambda n: math.log(stop) + (n - 1) * go_on if n > 1 else math.log(stop),
+        ("geometric", mean),
     )
 
 
@@ -72,7 +83,9 @@ def uniform(most: int) -> Lengths:
     """Return P(n) = 1 / most for 1 <= n <= most."""
     if most < 1:
         raise Misuse(f"the longest length of a uniform distribution is 1 or more, got {most}")
-    return Lengths(f"uniform:{most}", lambda n: -math.log(most) if n <= most else -math.inf)
+    return Lengths(
+        f"uniform:{most}", lambda n: -math.log(most) if n <= most else -math.inf, ("uniform", most)
+    )
 
 
 def given(probabilities: Mapping[int, float], name: str = "given") -> Lengths:
@@ -83,7 +96,11 @@ def given(probabilities: Mapping[int, float], name: str = "given") -> Lengths:
             f"expected probabilities of lengths from 1 on that sum to 1, got {dict(probabilities)}, which "
             f"sum to {total:g}"
         )
-    return Lengths(name, lambda n: math.log(probabilities[n]) if probabilities.get(n, 0) > 0 else -math.inf)
+    return Lengths(
+        name,
+        lambda n: math.log(probabilities[n]) if probabilities.get(n, 0) > 0 else -math.inf,
+        sorted(probabilities.items()),
+    )
 
 
 def parse_lengths(text: str, count: Callable[[Path], Iterable[int]], scored: Path) -> Lengths:
