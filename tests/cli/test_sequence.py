@@ -180,6 +180,13 @@ class TestBenchmark:
         assert "additive" in outcome.out
         assert "3 mutants of two mutations or more" in outcome.out
 
+    def test_a_wild_type_is_one_sequence(self, run: Run, tmp_path: Path) -> None:
+        fasta = tmp_path / "two.fasta"
+        fasta.write_text(">one\nMKTAYI\n>two\nAKQR\n")
+        outcome = run("benchmark", "mutants", "m.csv", "--wild-type", fasta)
+        assert outcome.code == 2
+        assert "holds 2 sequences" in outcome.line
+
     def test_blimp_and_blanks_print_their_tables(self, run: Run, bert: str, tmp_path: Path) -> None:
         pair = {
             "sentence_good": "a dog is old",
@@ -189,10 +196,11 @@ class TestBenchmark:
         }
         (tmp_path / "x.jsonl").write_text(json.dumps(pair) + "\n")
         answer = parsed(run("benchmark", "blimp", tmp_path, "-m", bert, "--json", "-k", 2))
+        assert answer["not_scored"] == 0
         assert set(answer["accuracy"]["order"]) == {"pll", "pll-word", "chain", "ag-chain", "pairs"}
         (tmp_path / "t.txt").write_text("the old man is at the casino\n")
         command = ("benchmark", "blanks", "--data", f"text={tmp_path / 't.txt'}", "--blanks", "2", "-m", bert)
-        shown = run(*command, "--methods", "independent,greedy,chain-gibbs", "--sentences", 1)
+        shown = run(*command, "--methods", "independent, greedy,chain-gibbs", "--sentences", 1)
         assert "recall@10" in shown.out
         assert "greedy" in shown.out
         assert "chain-gibbs" in shown.out

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from unmask.cli import options as o
-from unmask.cli.terminal import Bar, print_json, print_table, say
+from unmask.cli.terminal import Bar, print_json, print_table, say, tell
 from unmask.errors import Misuse
 
 benchmarks = typer.Typer(
@@ -55,7 +55,7 @@ def blimp(
 
     settings = ScoreSettings(
         model=model,
-        scores=SCORES if scores == "all" else tuple(scores.split(",")),
+        scores=SCORES if scores == "all" else o.parse_names(scores),
         candidates=candidates,
         device=device,
         memory=memory,
@@ -77,6 +77,8 @@ def blimp(
     rows = []
     for term, row in answer["accuracy"].items():
         rows.append([term, str(row["pairs"]), *(_interval(row[name], 100) for name in settings.scores)])
+    if answer["not_scored"]:
+        tell([f"left out: {answer['not_scored']} pairs with a sentence that is empty or beyond the window"])
     title = f"BLiMP accuracy in % with 95 % intervals, {answer['pairs']} pairs, model {model}"
     print_table(
         title, ["phenomenon", "pairs", *settings.scores], rows, set(range(1, 2 + len(settings.scores)))
@@ -114,6 +116,7 @@ def blanks(
 ) -> None:
     """Recall and log-probability of the true filling of neighbouring blanks, for five methods."""
     from unmask.api import load
+    from unmask.models import absolute
     from unmask.sequence.benchmarks.blanks import METHODS, RECALLS, BlanksSettings, run_blanks
 
     try:
@@ -123,7 +126,7 @@ def blanks(
     settings = BlanksSettings(
         blanks=lengths,
         sentences=sentences,
-        methods=METHODS if methods == "all" else tuple(methods.split(",")),
+        methods=METHODS if methods == "all" else o.parse_names(methods),
         passes=passes,
         candidates=candidates,
         seed=seed,
@@ -131,7 +134,7 @@ def blanks(
     settings.check()
     bar = Bar()
     mlm = o.open_model(model, device, memory, allow_pickle, bar)
-    there = partial(load, model, device=device, memory=memory, allow_pickle=allow_pickle)
+    there = partial(load, absolute(model), device=device, memory=memory, allow_pickle=allow_pickle)
     answer = run_blanks(mlm, data, settings, out=out, ray=ray, workers=workers, load=there, progress=bar)
     if json:
         print_json(answer)
@@ -197,8 +200,13 @@ def mutants(
 def _sequence(given: str) -> str:
     path = Path(given)
     if len(given) < 256 and path.is_file():
-        lines = path.read_text(encoding="utf-8").splitlines()
-        given = "".join(line.strip() for line in lines if not line.startswith(">"))
+        from unmask.texts import read_lines
+
+        lines = [line.strip() for _, line in read_lines(path)]
+        names = [line for line in lines if line.startswith(">")]
+        if len(names) > 1:
+            raise Misuse(f"{path} holds {len(names)} sequences: expected a FASTA file of the wild type alone")
+        given = "".join(line for line in lines if not line.startswith(">"))
     if not given.isalpha():
         raise Misuse("expected the wild type as letters, or a FASTA file that holds one sequence")
     return given.upper()

@@ -64,7 +64,7 @@ def evaluate(
         pairs=pairs,
         examples=None if examples == "all" else int(examples),
         seed=seed,
-        methods=() if methods == "all" else tuple(part.strip() for part in methods.split(",")),
+        methods=() if methods == "all" else o.parse_names(methods),
         candidates=o.parse_candidates(candidates),
         completion=completion,  # type: ignore[arg-type]  # checked where it is used
         support=o.parse_support(support),

@@ -116,6 +116,11 @@ def parse_candidates(given: str) -> Any:
         raise Misuse(f"expected a number of candidates, all or auto, got '{given}'") from None
 
 
+def parse_names(given: str) -> tuple[str, ...]:
+    """Return names that stand between commas."""
+    return tuple(name.strip() for name in given.split(","))
+
+
 def parse_support(given: str) -> int | str:
     """Return a number of likeliest tokens, or the name of a support."""
     return int(given) if given.isdecimal() else given

@@ -62,7 +62,7 @@ def score_file(
         raise Misuse("a file's pairs are joined on a number of candidates a blank: give one, or auto")
     settings = ScoreSettings(
         model=model,
-        scores=SCORES if scores == "all" else tuple(scores.split(",")),
+        scores=SCORES if scores == "all" else o.parse_names(scores),
         support="all" if support == "auto" else support,
         candidates=PAIR_CANDIDATES if count == "auto" else count,
         truncate=truncate,

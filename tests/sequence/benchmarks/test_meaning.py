@@ -11,6 +11,7 @@ from scipy import stats
 
 from unmask import Misuse, construct
 from unmask.conditionals import exact_conditionals
+from unmask.errors import Failure
 from unmask.sequence.benchmarks.blanks import (
     METHODS,
     Answerer,
@@ -21,7 +22,7 @@ from unmask.sequence.benchmarks.blanks import (
     run_blanks,
 )
 from unmask.sequence.benchmarks.blimp import run_blimp
-from unmask.sequence.benchmarks.intervals import mean, share, spearman
+from unmask.sequence.benchmarks.intervals import mean, share, shown, spearman
 from unmask.sequence.benchmarks.mutants import read_mutants, run_mutants
 from unmask.sequence.files import ScoreSettings, make_scorer
 from unmask.vocabulary import Support
@@ -87,9 +88,44 @@ class TestBlimp:
         settings = ScoreSettings(model="x", scores=("pll",))
         with pytest.raises(Misuse, match="has none"):
             run_blimp(tmp_path, settings)
-        (tmp_path / "bad.jsonl").write_text('{"sentence_good": "a"}\n')
-        with pytest.raises(Misuse, match=r"bad.jsonl, line 1: expected a JSON object"):
+        pair = {"sentence_good": None, "sentence_bad": "a", "UID": "u", "linguistics_term": "t"}
+        for bad in ('{"sentence_good": "a"}\n', json.dumps(pair), "[1]", "{"):
+            (tmp_path / "bad.jsonl").write_text(bad)
+            with pytest.raises(Misuse, match=r"bad.jsonl, line 1: expected a JSON object"):
+                run_blimp(tmp_path, settings)
+        (tmp_path / "bad.jsonl").write_text("\n")
+        with pytest.raises(Misuse, match="holds no pair"):
             run_blimp(tmp_path, settings)
+        (tmp_path / "bad.jsonl").write_bytes(b"caf\xe9")
+        with pytest.raises(Failure, match="not UTF-8"):
+            run_blimp(tmp_path, settings)
+        (tmp_path / "bad.jsonl").rename(tmp_path / "bad.jsonl.gz")
+        with pytest.raises(Failure, match="check the file"):
+            run_blimp(tmp_path, settings)
+
+    def test_pairs_that_cannot_be_scored_are_left_out_and_counted(self, directory, checkpoint):
+        settings = ScoreSettings(model=str(checkpoint("bert")), scores=("pll",))
+        long = {"sentence_good": "a " * 80, "sentence_bad": "a", "UID": "long", "linguistics_term": "long"}
+        (directory / "long.jsonl").write_text(json.dumps(long))
+        answer = run_blimp(directory, settings)
+        assert (answer["pairs"], answer["not_scored"]) == (4, 1)
+        assert answer["accuracy"]["all"]["pll"]["value"] == pytest.approx(3.5 / 4)
+        nothing = {"value": None, "low": None, "high": None}
+        assert answer["accuracy"]["long"] == {"pll": nothing, "pairs": 0}
+        json.dumps(answer, allow_nan=False)
+
+    def test_records_without_what_they_should_hold_are_refused(self, directory, checkpoint, tmp_path):
+        settings = ScoreSettings(model=str(checkpoint("bert")), scores=("pll",))
+        out = tmp_path / "out.records"
+        run_blimp(directory, settings, out=out)
+        whole = out.read_text()
+        out.write_text(whole + "{}\n")
+        with pytest.raises(Failure, match="records without a key"):
+            run_blimp(directory, settings, out=out)
+        lines = whole.splitlines(keepends=True)
+        out.write_text("".join(lines[:-1]) + json.dumps({"key": json.loads(lines[-1])["key"]}) + "\n")
+        with pytest.raises(Misuse, match="records of other texts"):
+            run_blimp(directory, settings, out=out)
 
 
 class TestBlanks:
@@ -163,11 +199,26 @@ class TestBlanks:
             {"blanks": ()},
             {"sentences": 0},
             {"blanks": (8,), "passes": 99},
+            {"blanks": (2, 2)},
+            {"methods": ("beam", "beam")},
         ],
     )
     def test_settings_that_cannot_be_are_refused(self, bad):
         with pytest.raises(Misuse):
             BlanksSettings(**bad).check()
+
+    def test_two_data_sets_of_one_name_are_refused(self, data, mlm_of):
+        with pytest.raises(Misuse, match="two data sets are called 'text'"):
+            run_blanks(mlm_of("bert"), data * 2, BlanksSettings(blanks=(2,)))
+
+    def test_texts_without_room_are_refused_and_one_text_has_no_interval(self, data, mlm_of):
+        with pytest.raises(Misuse, match="no text of 'text' has room for 8 blanks"):
+            run_blanks(mlm_of("bert"), data, BlanksSettings(blanks=(2, 8), passes=2000))
+        settings = BlanksSettings(blanks=(2,), sentences=1, methods=("independent",))
+        (row,) = run_blanks(mlm_of("bert"), data, settings)["rows"]
+        assert row["log_prob"]["value"] < 0
+        assert (row["log_prob"]["low"], row["log_prob"]["high"]) == (None, None)
+        json.dumps(row, allow_nan=False)
 
     def test_a_text_that_comes_twice_is_asked_about_once(self, data, mlm_of):
         settings = BlanksSettings(blanks=(2,), sentences=50, methods=("independent",))
@@ -217,6 +268,11 @@ class TestMutants:
             ("mutant,fitness\nK2A:K2G,1\n", "two mutations at one place"),
             ("mutant,fitness\nK2A:T3G,high\n", "expected a number as fitness"),
             ("mutant,fitness\nK2A,1\n", "0 mutants of two mutations"),
+            ("mutant,fitness\nK2A:T3G,nan\n", "line 2: expected a number as fitness, got 'nan'"),
+            ("mutant,fitness\nK2A:T3G,1\n\nK2A:T3V,-inf\n", "line 4: expected a number as fitness"),
+            ("fitness,mutant\n1\n", "line 2: expected mutations as A23G:K45R"),
+            ("mutant,fitness\nK2A:T3G\n", "expected a number as fitness"),
+            ("mutant,fitness\n" + "A" * 140_000 + ",1\n", "line 2: expected a mutant and its fitness"),
         ],
     )
     def test_files_that_cannot_be_are_refused(self, text, complaint, tmp_path):
@@ -224,6 +280,12 @@ class TestMutants:
         path.write_text(text)
         with pytest.raises(Misuse, match=complaint):
             read_mutants(path, WILD)
+
+    def test_a_letter_that_the_model_does_not_know_is_named(self, mlm_of, tmp_path):
+        path = tmp_path / "m.csv"
+        path.write_text("mutant,fitness\nK2A:T3G,1\nK2J:T3G,2\n")
+        with pytest.raises(Misuse, match="does not know the letter 'J'"):
+            run_mutants(mlm_of("esm"), read_mutants(path, WILD), WILD)
 
     def test_a_model_of_words_is_refused(self, mlm_of, tmp_path):
         path = self.write(tmp_path / "m.csv", range(8))
@@ -240,3 +302,9 @@ def test_intervals_and_ranks_agree_with_scipy():
     one, other = [1, 2, 2, 3, 5], [2, 1, 4, 4, 9]
     assert spearman(one, other) == pytest.approx(stats.spearmanr(one, other).statistic)
     assert spearman([1, 1], [1, 2]) is None
+
+
+def test_numbers_without_an_interval_are_shown_alone():
+    assert shown(mean([0.5]), 100) == "50.0"
+    assert shown(share(0, 0)) == "-"
+    assert shown(mean([1.0, 1.0])) == "1.0 [1.0, 1.0]"

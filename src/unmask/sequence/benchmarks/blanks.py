@@ -30,7 +30,7 @@ from unmask.errors import Misuse
 from unmask.evaluation.sentences import read_sentences
 from unmask.joint import Joint
 from unmask.mlm import MaskedLM
-from unmask.models import weights_digest
+from unmask.models import absolute, weights_digest
 from unmask.progress import Progress, silent
 from unmask.sequence.asking import affordable_candidates, grid_conditionals
 from unmask.sequence.benchmarks.intervals import mean, share
@@ -73,6 +73,9 @@ class BlanksSettings:
             )
         if not self.blanks or min(self.blanks) < 2 or max(self.blanks) > 8:
             raise Misuse(f"expected runs of 2 to 8 blanks, got {', '.join(map(str, self.blanks)) or 'none'}")
+        for what, given in (("a method", self.methods), ("a number of blanks", self.blanks)):
+            if len(set(given)) < len(given):
+                raise Misuse(f"{what} is named twice: {', '.join(map(str, given))}")
         if self.sentences < 1:
             raise Misuse(f"expected at least 1 sentence, got {self.sentences}")
         if affordable_candidates(max(self.blanks), self.passes) < 2:
@@ -208,22 +211,16 @@ def run_blanks(
         progress: told of answers.
     """
     settings.check()
-    texts = {named.partition("=")[0]: list(dict.fromkeys(read_sentences(named).texts)) for named in data}
-    questions: list[Task] = [
-        {
-            "key": f"{name}:{blanks}:{n}:{method}",
-            "data": name,
-            "blanks": blanks,
-            "method": method,
-            "text": text,
-            "first": cloze.blanks[0],
-        }
-        for name, lines in texts.items()
-        for blanks in settings.blanks
-        for n, (text, cloze) in enumerate(draw_clozes(mlm, lines, blanks, settings))
-        for method in settings.methods
-    ]
-    there = load or partial(load_model, mlm.name)
+    names = [named.partition("=")[0] for named in data]
+    for name in names:
+        if names.count(name) > 1:
+            raise Misuse(f"two data sets are called '{name}': ask about one of them at a time")
+    questions: list[Task] = []
+    for name, named in zip(names, data, strict=True):
+        texts = list(dict.fromkeys(read_sentences(named).texts))
+        for blanks in settings.blanks:
+            questions += _questions(mlm, name, texts, blanks, settings)
+    there = load or partial(load_model, absolute(mlm.name))
     records = run_tasks(
         questions,
         partial(Answerer, mlm, settings) if ray is None else partial(load_answerer, there, settings),
@@ -241,6 +238,27 @@ def run_blanks(
         stage="answers",
     )
     return {"benchmark": "blanks", "model": mlm.name, "top": TOP, "rows": summary(records, settings)}
+
+
+def _questions(
+    mlm: MaskedLM, name: str, texts: Sequence[str], blanks: int, settings: BlanksSettings
+) -> list[Task]:
+    """Draw texts of a data set and ask every method about each."""
+    drawn = list(draw_clozes(mlm, texts, blanks, settings))
+    if not drawn:
+        raise Misuse(f"no text of '{name}' has room for {blanks} blanks: ask for fewer, or give longer texts")
+    return [
+        {
+            "key": f"{name}:{blanks}:{n}:{method}",
+            "data": name,
+            "blanks": blanks,
+            "method": method,
+            "text": text,
+            "first": cloze.blanks[0],
+        }
+        for n, (text, cloze) in enumerate(drawn)
+        for method in settings.methods
+    ]
 
 
 def load_model(name: str) -> MaskedLM:

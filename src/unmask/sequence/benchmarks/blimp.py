@@ -2,24 +2,27 @@
 
 A directory of `.jsonl` files (or `.jsonl.gz`), a pair a line with the fields `sentence_good`, `sentence_bad`,
 `UID` and `linguistics_term`. A score is right on a pair if it gives the good sentence more; a tie is half
-right. Accuracy is told for each phenomenon (`linguistics_term`) and over all pairs.
+right. Accuracy is told for each phenomenon (`linguistics_term`) and over all pairs. Pairs of which a sentence
+can't be scored (it is empty, or longer than the model's window) are left out and counted.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from unmask.errors import Misuse
+from unmask.models import absolute
 from unmask.progress import Progress, silent
 from unmask.sequence.benchmarks.intervals import share
 from unmask.sequence.benchmarks.tasks import Record, Task, run_tasks
 from unmask.sequence.files import Scorer, ScoreSettings, make_scorer
+from unmask.texts import read_lines
 
 PAIRS_AT_ONCE = 32
 FIELDS = ("sentence_good", "sentence_bad", "UID", "linguistics_term")
@@ -31,20 +34,24 @@ def read_pairs(directory: Path, examples: int | None, seed: int) -> Iterator[dic
     if not files:
         raise Misuse(f"expected a directory with BLiMP's .jsonl files, and {directory} has none")
     for path in files:
-        text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        lines = [line for line in text.decode("utf-8").splitlines() if line.strip()]
-        kept = list(range(len(lines)))
+        lines = [line for line in read_lines(path) if line[1].strip()]
+        if not lines:
+            raise Misuse(f"{path} holds no pair: expected a JSON object with {', '.join(FIELDS)} a line")
         if examples is not None and examples < len(lines):
-            kept = sorted(random.Random(f"{seed} {path.name}").sample(kept, examples))
-        for number in kept:
-            try:
-                pair = json.loads(lines[number])
-                found = {field: pair[field] for field in FIELDS}
-            except (ValueError, KeyError, TypeError):
-                raise Misuse(
-                    f"{path}, line {number + 1}: expected a JSON object with {', '.join(FIELDS)}"
-                ) from None
-            yield {"key": f"{path.name}:{number + 1}", **found}
+            lines = sorted(random.Random(f"{seed} {path.name}").sample(lines, examples))
+        for number, line in lines:
+            yield {"key": f"{path.name}:{number}", **_pair(line, f"{path}, line {number}")}
+
+
+def _pair(line: str, where: str) -> dict[str, str]:
+    try:
+        pair = json.loads(line)
+        found = {field: pair[field] for field in FIELDS}
+    except (ValueError, KeyError, TypeError):
+        found = {}
+    if not found or not all(isinstance(text, str) for text in found.values()):
+        raise Misuse(f"{where}: expected a JSON object with {', '.join(FIELDS)}, each of them a text")
+    return found
 
 
 class PairScorer:
@@ -94,9 +101,10 @@ def run_blimp(
         progress: told of pairs.
     """
     settings.check()
+    there = replace(settings, model=absolute(settings.model))
     records = run_tasks(
         list(read_pairs(directory, examples, seed)),
-        partial(load_pair_scorer, settings) if scorer is None else partial(PairScorer, scorer),
+        partial(load_pair_scorer, there) if scorer is None else partial(PairScorer, scorer),
         settings.lasting(),
         at_once=PAIRS_AT_ONCE,
         out=out,
@@ -110,14 +118,16 @@ def run_blimp(
 
 def summary(records: list[dict[str, Any]], settings: ScoreSettings) -> dict[str, Any]:
     """Return the accuracy of every score, by phenomenon and over all."""
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for record in records:
-        groups.setdefault(record["linguistics_term"], []).append(record)
-    groups = dict(sorted(groups.items())) | {"all": records}
+    groups: dict[str, list[dict[str, Any]]] = {r["linguistics_term"]: [] for r in records}
+    scored = [r for r in records if r["good"] is not None and r["bad"] is not None]
+    for record in scored:
+        groups[record["linguistics_term"]].append(record)
+    groups = dict(sorted(groups.items())) | {"all": scored}
     return {
         "benchmark": "blimp",
         "model": settings.model,
-        "pairs": len(records),
+        "pairs": len(scored),
+        "not_scored": len(records) - len(scored),
         "accuracy": {
             term: {
                 name: share(sum(_right(r, name) for r in members), len(members))._asdict()
@@ -134,7 +144,5 @@ def _totals(record: dict[str, Any]) -> dict[str, float] | None:
 
 
 def _right(record: dict[str, Any], name: str) -> float:
-    if record["good"] is None or record["bad"] is None:
-        return 0.5
     good, bad = record["good"][name], record["bad"][name]
     return 0.5 if good == bad else float(good > bad)

@@ -12,17 +12,17 @@ Z = 1.959964
 
 
 class Estimate(NamedTuple):
-    """A number with the ends of its 95 % interval."""
+    """A number with the ends of its 95 % interval; None where there is too little to tell it from."""
 
-    value: float
-    low: float
-    high: float
+    value: float | None
+    low: float | None
+    high: float | None
 
 
 def share(hits: float, total: int) -> Estimate:
     """Return a share with Wilson's interval."""
     if total == 0:
-        return Estimate(math.nan, math.nan, math.nan)
+        return Estimate(None, None, None)
     p = hits / total
     centre = (p + Z * Z / (2 * total)) / (1 + Z * Z / total)
     half = Z / (1 + Z * Z / total) * math.sqrt(p * (1 - p) / total + Z * Z / (4 * total * total))
@@ -32,10 +32,10 @@ def share(hits: float, total: int) -> Estimate:
 def mean(values: Sequence[float]) -> Estimate:
     """Return a mean with the interval of the normal approximation."""
     if not values:
-        return Estimate(math.nan, math.nan, math.nan)
+        return Estimate(None, None, None)
     centre = math.fsum(values) / len(values)
     if len(values) == 1:
-        return Estimate(centre, -math.inf, math.inf)
+        return Estimate(centre, None, None)
     spread = math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))
     half = Z * spread / math.sqrt(len(values))
     return Estimate(centre, centre - half, centre + half)
@@ -62,7 +62,5 @@ def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
 
 def shown(estimate: Estimate, scale: float = 1.0, digits: int = 1) -> str:
     """Write a number with its interval for people."""
-    if math.isnan(estimate.value):
-        return "-"
-    value, low, high = (f"{scale * v:.{digits}f}" for v in estimate)
-    return f"{value} [{low}, {high}]"
+    value, low, high = ("-" if v is None else f"{scale * v:.{digits}f}" for v in estimate)
+    return value if estimate.low is None else f"{value} [{low}, {high}]"

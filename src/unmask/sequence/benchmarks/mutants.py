@@ -16,6 +16,7 @@ mutants, for which the two are the same, are left out.
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -39,6 +40,7 @@ from unmask.sequence.grid import GridJoint
 from unmask.sequence.independent import Independent
 from unmask.sequence.pairs import pair_joint
 from unmask.sequence.sentences import Reader
+from unmask.texts import read_lines
 from unmask.vocabulary import Support
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
@@ -59,14 +61,19 @@ def read_mutants(path: Path, wild: str, first: int = 1) -> list[Mutant]:
     """Read the mutants of a sequence whose letters are numbered from `first` on."""
     if not path.is_file():
         raise Misuse(f"the file of mutants is not there: {path}")
-    text = path.read_text(encoding="utf-8")
-    header = text.partition("\n")[0]
-    rows = csv.DictReader(text.splitlines(), delimiter="\t" if "\t" in header else ",")
-    if not {"mutant", "fitness"} <= set(rows.fieldnames or ()):
+    lines = [line for _, line in read_lines(path)]
+    header = lines[0] if lines else ""
+    rows = csv.DictReader(lines, delimiter="\t" if "\t" in header else ",", restval="")
+    try:
+        if not {"mutant", "fitness"} <= set(rows.fieldnames or ()):
+            raise Misuse(
+                f"{path}: expected the columns mutant and fitness, got {header.strip() or 'an empty file'}"
+            )
+        found = [_mutant(path, rows.line_num, row, wild, first) for row in rows]
+    except csv.Error as error:
         raise Misuse(
-            f"{path}: expected the columns mutant and fitness, got {header.strip() or 'an empty file'}"
-        )
-    found = [_mutant(path, number, row, wild, first) for number, row in enumerate(rows, 2)]
+            f"{path}, line {rows.line_num + 1}: expected a mutant and its fitness ({error})"
+        ) from None
     kept = [m for m in found if len(m.places) > 1]
     if len(kept) < 2:
         raise Misuse(f"{path} has {len(kept)} mutants of two mutations or more: expected some to compare")
@@ -93,8 +100,10 @@ def _mutant(path: Path, number: int, row: dict[str, str], wild: str, first: int)
     order = sorted(range(len(places)), key=places.__getitem__)
     try:
         fitness = float(row["fitness"])
-    except (TypeError, ValueError):
-        raise Misuse(f"{path}, line {number}: expected a number as fitness, got '{row['fitness']}'") from None
+    except ValueError:
+        fitness = math.nan
+    if not math.isfinite(fitness):
+        raise Misuse(f"{path}, line {number}: expected a number as fitness, got '{row['fitness']}'")
     return Mutant(row["mutant"], tuple(places[i] for i in order), "".join(letters[i] for i in order), fitness)
 
 
@@ -110,7 +119,7 @@ def run_mutants(
             f"letter as a token, such as ESM"
         )
     letters = sorted(set(LETTERS) | set(wild) | {letter for m in mutants for letter in m.letters})
-    ids = {letter: mlm.vocabulary.find(letter) for letter in letters}
+    ids = {letter: _letter(mlm, letter) for letter in letters}
     support = Support(torch.tensor(sorted(set(ids.values()))), mlm.vocabulary, "letters")
     groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for n, mutant in enumerate(mutants):
@@ -138,6 +147,15 @@ def run_mutants(
         "spearman": _correlations(mutants, rows),
         "scores": rows,
     }
+
+
+def _letter(mlm: MaskedLM, letter: str) -> int:
+    try:
+        return mlm.vocabulary.find(letter)
+    except Misuse:
+        raise Misuse(
+            f"the model does not know the letter '{letter}': leave out the mutants that have it"
+        ) from None
 
 
 def _joint(mlm: MaskedLM, cloze: Cloze, support: Support, method: str) -> Joint:

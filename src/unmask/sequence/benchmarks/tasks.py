@@ -1,8 +1,8 @@
 """The tasks of a benchmark: those done before are read, the others done here or on a Ray cluster.
 
-A task is a dictionary with a `key`; its record has the key, too, and whatever of the task it repeats. Records
-are written as they are finished, by this process alone, behind a first one that holds the settings; a killed
-run goes on with the tasks that have no record.
+A task is a dictionary with a `key`; its record repeats all of it and adds what was found. Records are written
+as they are finished, by this process alone, behind a first one that holds the settings; a killed run goes on
+with the tasks that have no record.
 """
 
 from __future__ import annotations
@@ -93,6 +93,7 @@ def _done(records: Records, settings: dict[str, Any], tasks: Sequence[Task]) -> 
     if not len(records):
         records.append(wanted)
         return {}
+    records.check_keys()
     found = {record["key"]: record for record in records}
     first = found.pop(SETTINGS, {})
     changed = [name for name in wanted if first.get(name) != wanted[name]]
@@ -102,8 +103,8 @@ def _done(records: Records, settings: dict[str, Any], tasks: Sequence[Task]) -> 
             f"another --out, or the same options"
         )
     for task in tasks:
-        record = found.get(task["key"], {})
-        if any(record[name] != task[name] for name in task if name in record):
+        record = found.get(task["key"], task)
+        if any(record.get(name) != task[name] for name in task):
             raise Misuse(
                 f"{records.path} holds records of other texts: give another --out, or the same options"
             )
