@@ -285,14 +285,11 @@ def conditionals(
     progress: Progress = silent,
 ) -> PairConditionals | TokenDistribution:
     """Ask the model what a cloze with two blanks needs; with one blank its answer is the distribution."""
-    if completion not in ("plain", "learned"):
-        raise Misuse(f"unknown completion '{completion}': expected plain or learned")
     if not 0 <= seed < 2**63:
         raise Misuse(f"expected a seed from 0 to 2^63 - 1, got {seed}")
-    tokens = _tokens(mlm, support)
+    tokens = check_asking(mlm, candidates, completion, support)
     if len(cloze.blanks) > 2:
         raise _too_many(cloze)
-    _check_candidates(candidates, min(support, len(tokens)) if isinstance(support, int) else len(tokens))
     named = tuple(int(tokens.ids[tokens.index(token)]) for token in include)
     kept = [named + ((cloze.truth[n],) if cloze.truth else ()) for n in range(len(cloze.blanks))]
     for token in cloze.truth or ():
@@ -318,6 +315,17 @@ def conditionals(
     if supports != (tokens, tokens):
         table.evidence["passes"] += 1  # the one that chose the likeliest
     return table
+
+
+def check_asking(
+    mlm: MaskedLM, candidates: Candidates, completion: Completion, support: SupportChoice
+) -> Support:
+    """Refuse ways of asking a model that can't be, before any work is done; returns the support's tokens."""
+    if completion not in ("plain", "learned"):
+        raise Misuse(f"unknown completion '{completion}': expected plain or learned")
+    tokens = _tokens(mlm, support)
+    _check_candidates(candidates, min(support, len(tokens)) if isinstance(support, int) else len(tokens))
+    return tokens
 
 
 def _too_many(cloze: Cloze) -> Misuse:

@@ -49,6 +49,7 @@ def test_a_run_is_a_folder_with_everything_in_it(tmp_path, settings):
         "config.json",
         "examples.jsonl",
         "summary.json",
+        "cost.json",
         "report.md",
         "report.html",
     }
@@ -60,7 +61,10 @@ def test_a_run_is_a_folder_with_everything_in_it(tmp_path, settings):
     assert len({r["key"] for r in records}) == 12
     for record in records:
         assert set(record["metrics"]) == set(METHODS)
-        assert record["truth" if "truth" in record else "tokens"]
+        assert len(record["tokens"]) == 2
+        assert all(token.removeprefix("##") in record["text"].lower() for token in record["tokens"])
+    assert summary["drawn"] == 12
+    assert summary["asked_for"] is None
 
 
 def test_a_stopped_run_goes_on_where_it_was(tmp_path, settings):
@@ -77,6 +81,56 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, settings):
     assert path.read_bytes().count(b"\n") == 12
     same = [(tmp_path / name / "summary.json").read_bytes() for name in ("whole", "broken")]
     assert same[0] == same[1]
+    took = json.loads((tmp_path / "broken" / "cost.json").read_text())
+    assert [sitting["examples"] for sitting in took["sittings"]] == [1, 4, 3, 4]
+    assert took["examples"] == 12
+    assert took["seconds"] > took["seconds_of_work"] > 0  # one process, and a model to load each time
+    assert took["seconds"] == pytest.approx(sum(sitting["seconds"] for sitting in took["sittings"]))
+    if sys.platform != "win32":
+        assert 10**7 < took["peak_memory"] < 10**11
+
+
+def test_a_mistyped_option_spoils_no_folder(tmp_path, settings):
+    for wrong, told in (
+        ({"candidates": 0}, "candidates"),
+        ({"candidates": 10**6}, "candidates"),
+        ({"completion": "guess"}, "unknown completion"),
+        ({"support": "verbs"}, "unknown support"),
+    ):
+        with pytest.raises(Misuse, match=told):
+            evaluate(replace(settings, **wrong), tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_run_without_an_example_gives_its_folder_away(tmp_path, settings):
+    evaluate(replace(settings, examples=1, seed=3), tmp_path / "run")
+    (tmp_path / "run" / "examples.jsonl").write_text("")
+    assert evaluate(replace(settings, examples=2), tmp_path / "run")["examples"] == 2
+    assert open_run(tmp_path / "run")[0]["settings"]["examples"] == 2
+
+
+def test_a_checkpoint_is_no_run_and_is_left_alone(settings):
+    folder = Path(settings.model)
+    before = {path.name for path in folder.iterdir()}
+    with pytest.raises(Misuse, match=r"its config\.json is something else's"):
+        evaluate(settings, folder)
+    with pytest.raises(Misuse, match=r"its config\.json is something else's"):
+        open_run(folder)
+    assert {path.name for path in folder.iterdir()} == before
+
+
+def test_a_line_that_is_no_example_is_named(tmp_path, settings):
+    evaluate(replace(settings, examples=1), tmp_path / "run")
+    with (tmp_path / "run" / "examples.jsonl").open("a") as file:
+        file.write("{}\n")
+    with pytest.raises(Failure, match="line 2 is damaged"):
+        evaluate(replace(settings, examples=1), tmp_path / "run")
+    with pytest.raises(Failure, match="line 2 is damaged"):
+        open_run(tmp_path / "run")
+    (tmp_path / "run" / "examples.jsonl").unlink()
+    with pytest.raises(Misuse, match="no finished example"):
+        open_run(tmp_path / "run")
+    assert not (tmp_path / "run" / "examples.jsonl").exists()
 
 
 def test_a_finished_run_is_finished(tmp_path, settings):

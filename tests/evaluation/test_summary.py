@@ -1,6 +1,7 @@
 """The summary: what the records say, by brute force; and the report that is made of it."""
 
 import html
+import json
 import re
 import subprocess
 from itertools import pairwise
@@ -59,7 +60,9 @@ RECORDS = [
     record(3, 30, [True, False], -0.5, ids=(1, 3, 4)),
 ]
 CONFIG = {
-    "settings": {"model": "m", "data": "text=x", "pairs": "random", "candidates": "auto", "methods": METHODS},
+    "settings": {"model": "m", "data": "text=x", "pairs": "random", "candidates": "auto", "methods": METHODS}
+    | {"examples": 4},
+    "drawn": 4,
     "skipped": {"unlabeled": 2, "too short": 0},
 }
 
@@ -103,6 +106,12 @@ def test_breakdowns_part_the_examples(summary):
     near = summary["breakdowns"]["distance"][0]["methods"]["ag"]["p_ppl"]["value"]
     losses = [-r["metrics"]["ag"]["log_prob"] / 2 for r in RECORDS[:2]]
     assert near == pytest.approx(np.exp(np.mean(losses)))
+    for groups in summary["breakdowns"].values():
+        for group in groups:
+            assert set(group["methods"]["ag"]) >= {"u_ppl", "a_kl", "g_kl", "reverse_kl", "jsd", "recall@10"}
+    far = summary["breakdowns"]["distance"][1]["methods"]["ag"]
+    assert far["recall@1"] == {"value": 0, "low": 0, "high": 0}
+    assert far["a_kl"]["value"] == pytest.approx(RECORDS[2]["metrics"]["ag"]["a_kl"])
 
 
 def test_the_order_of_the_records_does_not_matter(summary):
@@ -124,9 +133,20 @@ def test_the_report_says_what_was_measured(summary):
     heads, rows = method_table(summary)
     assert [row[0] for row in rows] == ["ag", "product"]  # the best first
     assert all(len(row) == len(heads) for row in rows)
+    assert "Paired differences of A-KL (row less column" in markdown(summary)
+    assert "Paired differences of G-KL (row less column" in markdown(summary)
     _, rows = comparison_table(summary, "p_ppl")
     assert rows[0][2].startswith("-0.375")
     assert rows[1][1].startswith("+0.375")
+
+
+def test_the_report_says_what_is_missing():
+    told = facts(summarise(RECORDS[:3], CONFIG))[0]
+    assert "3 of 4 examples: not finished" in told
+    more = CONFIG | {"settings": CONFIG["settings"] | {"examples": 1000}}
+    assert "4 examples, all that could be drawn of 1000 asked for" in facts(summarise(RECORDS, more))[0]
+    every = CONFIG | {"settings": CONFIG["settings"] | {"examples": None}}
+    assert "4 examples (passed over" in facts(summarise(RECORDS, every))[0]
 
 
 def test_the_page_needs_no_network_and_escapes_what_it_shows(summary):
@@ -143,20 +163,38 @@ def test_the_page_needs_no_network_and_escapes_what_it_shows(summary):
 
 
 def test_the_page_opens_in_a_browser(summary, tmp_path):
-    """Rendered by Chromium, if there is one: its pixels are not those of an empty page."""
+    """Rendered by Chromium, if there is one: each figure has its place, and something is drawn there."""
     browser, _ = find()
-    (tmp_path / "report.html").write_text(page(summary, RECORDS), encoding="utf-8")
-    shot = tmp_path / "report.png"
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1100,1400"]
-    address = (tmp_path / "report.html").as_uri()
-    subprocess.run(
-        [browser, *options, f"--screenshot={shot}", address], capture_output=True, timeout=120, check=True
+    measure = (
+        "<script>document.title = 'boxes ' + JSON.stringify([...document.querySelectorAll('svg')].map(svg =>"
+        "{const box = svg.getBoundingClientRect(); return [box.x, box.y, box.width, box.height]}))</script>"
     )
+    (tmp_path / "report.html").write_text(page(summary, RECORDS) + measure, encoding="utf-8")
+    shot = tmp_path / "report.png"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1100,2400"]
+    address = (tmp_path / "report.html").as_uri()
+
+    def rendered(*more: str) -> str:
+        done = subprocess.run(
+            [browser, *options, *more, address], capture_output=True, timeout=120, check=True, text=True
+        )
+        return done.stdout
+
+    title = re.search(r"<title>boxes (.*?)</title>", rendered("--dump-dom"))
+    assert title is not None
+    rendered(f"--screenshot={shot}")
     from matplotlib.image import imread
 
     pixels = imread(shot)[..., :3]
-    dark = (pixels.mean(-1) < 0.5).mean()
-    assert 0.005 < dark < 0.3
+    boxes = json.loads(title[1])
+    assert len(boxes) == 2
+    for box in boxes:
+        x, y, width, height = map(round, box)
+        assert width > 300
+        assert height > 100
+        drawn = pixels[y : y + height, x : x + width]
+        assert drawn.shape[:2] == (height, width)  # all of it is in the picture
+        assert 0.01 < (drawn.min(-1) < 0.8).mean() < 0.7
 
 
 def test_runs_stand_side_by_side(summary):

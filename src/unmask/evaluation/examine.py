@@ -15,6 +15,7 @@ import torch
 from unmask import api
 from unmask.conditionals import PairConditionals
 from unmask.constructions import construct
+from unmask.evaluation.cost import peak_memory
 from unmask.evaluation.drawing import Example
 from unmask.evaluation.metrics import Marginals, incompatibility, marginals_of, measure
 from unmask.evaluation.settings import Settings, parse_methods
@@ -29,6 +30,7 @@ class Examiner:
     """Examines examples with a model that is loaded once."""
 
     def __init__(self, mlm: MaskedLM, settings: Settings) -> None:
+        api.check_asking(mlm, settings.candidates, settings.completion, settings.support)
         self.mlm = mlm
         self.settings = settings
         self.methods = parse_methods(settings.methods)
@@ -75,6 +77,7 @@ class Examiner:
                 "conditionals": round(asked - start, 3),
                 "all": round(time.perf_counter() - start, 3),
             },
+            "peak_memory": peak_memory(),
         }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.evaluation import figures
+from unmask.evaluation.summary import COMPARED, PERPLEXITIES
 from unmask.records import write_whole
 
 HEADS = {
@@ -59,7 +60,7 @@ def method_table(summary: dict[str, Any]) -> Table:
 
 
 def comparison_table(summary: dict[str, Any], metric: str) -> Table:
-    """Return the paired differences between methods: row less column, in nats a token."""
+    """Return the paired differences between methods: row less column, in nats (a token, of perplexities)."""
     order = [method for method, _ in _ordered(summary)]
     known = {}
     for entry in summary["comparisons"]:
@@ -81,7 +82,7 @@ def comparison_table(summary: dict[str, Any], metric: str) -> Table:
 
 
 def breakdown_table(summary: dict[str, Any], name: str, metric: str) -> Table:
-    """Return one perplexity by the groups of a breakdown."""
+    """Return one metric by the groups of a breakdown."""
     groups = summary["breakdowns"][name]
     heads = [f"{g['group']} (n={g['examples']})" for g in groups]
     rows = [
@@ -97,7 +98,7 @@ def facts(summary: dict[str, Any]) -> list[str]:
     passes = f"{summary['passes']:,.0f} forward passes an example"
     lines = [
         f"model {summary['model']}, data {summary['data']}, {summary['pairs']} pairs, "
-        f"{summary['examples']} examples" + (f" (passed over: {skipped})" if skipped else ""),
+        f"{_examples_told(summary)}" + (f" (passed over: {skipped})" if skipped else ""),
         f"candidates {summary['candidates']}: {passes}"
         + (
             f", left-out error of the completion {summary['completion_error']:.3f} nats"
@@ -113,6 +114,15 @@ def facts(summary: dict[str, Any]) -> list[str]:
         told = ", ".join(f"{m} on {n}" for m, n in stuck.items())
         lines.append(f"solvers that had not converged: {told} examples")
     return lines
+
+
+def _examples_told(summary: dict[str, Any]) -> str:
+    """Say how many examples there are, and whether there should be more."""
+    done, drawn, asked_for = (summary[name] for name in ("examples", "drawn", "asked_for"))
+    if done < drawn:
+        return f"{done} of {drawn} examples: not finished"
+    fewer = asked_for is not None and drawn < asked_for
+    return f"{done} examples" + (f", all that could be drawn of {asked_for} asked for" if fewer else "")
 
 
 def markdown(summary: dict[str, Any]) -> str:
@@ -151,11 +161,12 @@ def document(title: str, parts: list[str]) -> str:
 def _sections(summary: dict[str, Any]) -> list[tuple[str, Table]]:
     found = [("All metrics", method_table(summary))]
     if summary["comparisons"]:
-        for metric in ("p_ppl", "u_ppl"):
-            title = f"Paired differences of log {HEADS[metric]} (row less column, nats; * clear of zero)"
+        for metric in COMPARED:
+            of = f"log {HEADS[metric]}" if metric in PERPLEXITIES else HEADS[metric]
+            title = f"Paired differences of {of} (row less column, nats; * clear of zero)"
             found.append((title, comparison_table(summary, metric)))
     for name in summary["breakdowns"]:
-        for metric in ("p_ppl", "u_ppl"):
+        for metric in PERPLEXITIES:
             found.append((f"{HEADS[metric]} by {name}", breakdown_table(summary, name, metric)))
     return found
 

@@ -3,6 +3,7 @@
     config.json      what is measured on what, with which weights; a run with other settings is refused
     examples.jsonl   one line an example, on the disk before the next one starts
     summary.json     a function of those lines alone
+    cost.json        the time and the memory that they took
     report.md, report.html
 
 The examples are drawn anew at every start, from seed and texts, and those that have a line are skipped. So a
@@ -14,7 +15,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,17 +26,21 @@ import torch
 
 from unmask import __version__, api
 from unmask.errors import Failure, Misuse
+from unmask.evaluation.cost import cost, next_sitting
 from unmask.evaluation.drawing import Example, Pairs, draw_examples
 from unmask.evaluation.examine import Examiner, make_examiner
 from unmask.evaluation.sentences import read_sentences
 from unmask.evaluation.settings import Settings
 from unmask.evaluation.summary import summarise
 from unmask.mlm import DEFAULT_MEMORY, MaskedLM
+from unmask.models import absolute
 from unmask.progress import Progress, silent
 from unmask.records import Records, write_whole
 
 DIGESTS = ("unmask", "weights", "examples_drawn")
 """What must be the same, beside the settings, for a run to be gone on with."""
+OF_A_CONFIG = {"settings", "drawn", "skipped", *DIGESTS}
+OF_A_RECORD = {"number", "key", "ids", "blanks", "metrics", "seconds", "sitting", "clock", "peak_memory"}
 
 
 def evaluate(
@@ -57,6 +64,7 @@ def evaluate(
         workers: how many Ray workers; by default as many as the cluster has GPUs, or CPUs.
         progress: told of the examples.
     """
+    start = time.perf_counter()
     folder = Path(out)
     _check_folder(folder)
     sentences = read_sentences(settings.data)
@@ -74,8 +82,10 @@ def evaluate(
             f"no sentence of {settings.data} can be used ({_told(sentences.skipped | passed)}): expected "
             f"sentences of two tokens or more that fit the model's window of {mlm.window}"
         )
+    examiner = Examiner(mlm, settings)
     config = {
         "settings": settings.record(),
+        "drawn": len(examples),
         "weights": fingerprint(mlm),
         "examples_drawn": _drawn(examples),
         "unmask": __version__,
@@ -83,16 +93,18 @@ def evaluate(
     }
     _claim(folder, config)
     with Records.open(folder / "examples.jsonl") as records:
+        _check_same(folder, config, records)
         _check_records(records, examples)
+        sitting = next_sitting(_whole(records))
         todo = [example for example in examples if example.key not in records]
         if ray is None:
-            finished = _here(Examiner(mlm, settings), todo)
+            finished = _here(examiner, todo)
         else:
-            del mlm
+            del mlm, examiner
             finished = _on_ray(
                 partial(
                     make_examiner,
-                    _absolute(settings),
+                    replace(settings, model=absolute(settings.model)),
                     device=device,
                     memory=memory,
                     allow_pickle=allow_pickle,
@@ -102,17 +114,18 @@ def evaluate(
                 workers,
             )
         for record in progress.over(finished, total=len(todo), stage="examples"):
-            records.append(record)
+            records.append(record | {"sitting": sitting, "clock": round(time.perf_counter() - start, 3)})
         return conclude(folder, config, records)
 
 
 def conclude(folder: Path, config: dict[str, Any], records: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Write the summary and the report of a run's records; returns the summary."""
+    """Write the summary, the cost and the report of a run's records; returns the summary."""
     from unmask.evaluation.report import write_report
 
     kept = list(records)
     summary = summarise(kept, config)
-    write_whole(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
+    for name, found in (("summary.json", summary), ("cost.json", cost(kept))):
+        write_whole(folder / name, json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     write_report(folder, summary, kept)
     return summary
 
@@ -126,8 +139,10 @@ def open_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
             f"'unmask evaluate --out' made"
         )
     config = _read_config(path)
-    with Records.open(folder / "examples.jsonl") as records:
-        kept = list(records)
+    kept: list[dict[str, Any]] = []
+    if (folder / "examples.jsonl").is_file():
+        with Records.open(folder / "examples.jsonl") as records:
+            kept = _whole(records)
     if not kept:
         raise Misuse(f"{folder} holds no finished example yet: start its evaluation again")
     return config, kept
@@ -145,43 +160,46 @@ def _on_ray(
     return (record for _, record in spread(todo, make, address=address, workers=workers))
 
 
-def _absolute(settings: Settings) -> Settings:
-    """Name a model's directory so that a worker elsewhere on this machine finds it."""
-    from dataclasses import replace
-
-    directory = Path(settings.model)
-    return replace(settings, model=str(directory.resolve())) if directory.is_dir() else settings
-
-
 def _check_folder(folder: Path) -> None:
     """Refuse a place that can't be or is something else, before any work is done."""
     if folder.exists() and not folder.is_dir():
         raise Misuse(f"{folder} is a file: give a folder for the run")
-    if (folder / "config.json").is_file() or not folder.is_dir():
+    if not folder.is_dir():
+        return
+    if (folder / "config.json").is_file():
+        _read_config(folder / "config.json")
         return
     if any(not path.name.endswith(".partial") for path in folder.iterdir()):
         raise Misuse(f"{folder} exists and is no evaluation run: give an empty or a new folder")
 
 
 def _claim(folder: Path, config: dict[str, Any]) -> None:
-    """Take a new folder, or one that holds this very run; refuse any other."""
-    path = folder / "config.json"
-    if path.is_file():
-        found, wanted = (_compared(c) for c in (_read_config(path), config))
-        differ = [name for name in wanted | found if found.get(name) != wanted.get(name)]
-        if differ:
-            name = differ[0]
-            said = f"{name} was {_shown(found.get(name))}, now {_shown(wanted.get(name))}"
-            raise Misuse(
-                f"{folder} holds another run ({said}): give another --out, or the same settings to go on "
-                f"with it"
-            )
-        return
+    """Make the folder of a run, unless it is there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Failure(f"{folder}: {error.strerror or error}: check the path and its permissions") from None
-    write_whole(path, json.dumps(config, indent=1, ensure_ascii=False) + "\n")
+    if not (folder / "config.json").is_file():
+        _write_config(folder, config)
+
+
+def _check_same(folder: Path, config: dict[str, Any], records: Records) -> None:
+    """Refuse a folder that holds another run; one without a finished example is this run's from now on."""
+    found, wanted = (_compared(c) for c in (_read_config(folder / "config.json"), config))
+    differ = [name for name in wanted | found if found.get(name) != wanted.get(name)]
+    if not differ:
+        return
+    if len(records):
+        name = differ[0]
+        said = f"{name} was {_shown(found.get(name))}, now {_shown(wanted.get(name))}"
+        raise Misuse(
+            f"{folder} holds another run ({said}): give another --out, or the same settings to go on with it"
+        )
+    _write_config(folder, config)
+
+
+def _write_config(folder: Path, config: dict[str, Any]) -> None:
+    write_whole(folder / "config.json", json.dumps(config, indent=1, ensure_ascii=False) + "\n")
 
 
 def _compared(config: dict[str, Any]) -> dict[str, Any]:
@@ -198,9 +216,25 @@ def _shown(value: object) -> str:
 def _read_config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-        return dict(config)
     except (OSError, ValueError):
         raise Failure(f"{path} is damaged: restore it, or give another --out") from None
+    if not isinstance(config, dict) or not config.keys() >= OF_A_CONFIG:
+        raise Misuse(
+            f"{path.parent} is no evaluation run (its config.json is something else's): give a folder that "
+            f"'unmask evaluate --out' made, or a new one"
+        )
+    return config
+
+
+def _whole(records: Records) -> list[dict[str, Any]]:
+    """Return a run's records; refuse a line that is none."""
+    kept = list(records)
+    for number, record in enumerate(kept, 1):
+        if not record.keys() >= OF_A_RECORD:
+            raise Failure(
+                f"{records.path}: line {number} is damaged: restore the file from a copy, or delete that line"
+            )
+    return kept
 
 
 def _check_records(records: Records, examples: list[Example]) -> None:

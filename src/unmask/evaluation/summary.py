@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unmask.evaluation.bootstrap import LEVEL, RESAMPLES, Intervals, intervals
+from unmask.evaluation.bootstrap import LEVEL, RESAMPLES, intervals
 
 Record = dict[str, Any]
 Column = Callable[[dict[str, Any]], float]
@@ -54,6 +54,8 @@ def summarise(records: Iterable[Record], config: dict[str, Any]) -> dict[str, An
         "pairs": config["settings"]["pairs"],
         "candidates": config["settings"]["candidates"],
         "examples": len(ordered),
+        "drawn": config["drawn"],
+        "asked_for": config["settings"]["examples"],
         "skipped": config["skipped"],
         "intervals": {"kind": "percentile bootstrap", "level": LEVEL, "resamples": RESAMPLES},
         "passes": float(np.mean([r["passes"] for r in ordered])),
@@ -74,17 +76,19 @@ def _entry(value: float, low: float, high: float) -> dict[str, float]:
     return {"value": value, "low": low, "high": high}
 
 
+def _metric(name: str, of_losses: NDArray[np.float64]) -> dict[str, float]:
+    """Return a metric with its interval, given those of the mean of its column."""
+    return _entry(*(float(v) for v in (np.exp(of_losses) if name in PERPLEXITIES else of_losses)))
+
+
 def _methods(
     methods: list[str], table: dict[str, NDArray[np.float64]], ordered: list[Record]
 ) -> dict[str, dict[str, Any]]:
     """Return every metric of every method with its interval."""
     found: dict[str, dict[str, Any]] = {m: {} for m in methods}
     for name, values in table.items():
-        each = intervals(values)
-        if name in PERPLEXITIES:
-            each = Intervals(*(np.exp(v) for v in each))
-        for i, method in enumerate(methods):
-            found[method][name] = _entry(float(each.mean[i]), float(each.low[i]), float(each.high[i]))
+        for method, each in zip(methods, np.stack(intervals(values), axis=-1), strict=True):
+            found[method][name] = _metric(name, each)
     for method in methods:
         ranks = [r["metrics"][method]["rank"] for r in ordered]
         found[method]["median_rank"] = float(np.median(ranks))
@@ -115,18 +119,19 @@ def _breakdown(
     groups: Sequence[str],
     order: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the perplexities of each group of examples that there is."""
+    """Return every metric of each group of examples that there is."""
     found = []
+    columns = np.stack(list(table.values()), axis=-1).reshape(
+        len(groups), -1
+    )  # [examples, methods * metrics]
     for group in order or sorted(set(groups)):
         here = np.array([g == group for g in groups])
         if not here.any():
             continue
         entry: dict[str, Any] = {"group": group, "examples": int(here.sum()), "methods": {}}
-        each = {name: intervals(table[name][here]) for name in PERPLEXITIES}
-        for i, method in enumerate(methods):
-            entry["methods"][method] = {
-                name: _entry(*(float(np.exp(v[i])) for v in found_)) for name, found_ in each.items()
-            }
+        each = iter(np.stack(intervals(columns[here]), axis=-1))
+        for method in methods:
+            entry["methods"][method] = {name: _metric(name, next(each)) for name in table}
         found.append(entry)
     return found
 
