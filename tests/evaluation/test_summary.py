@@ -11,6 +11,7 @@ import pytest
 from browser import find
 
 from unmask.evaluation.compare import compare_runs, comparison_page, side_by_side
+from unmask.evaluation.figures import few_ticks
 from unmask.evaluation.report import comparison_table, facts, markdown, method_table, page
 from unmask.evaluation.summary import summarise
 
@@ -195,6 +196,15 @@ def test_the_page_opens_in_a_browser(summary, tmp_path):
         drawn = pixels[y : y + height, x : x + width]
         assert drawn.shape[:2] == (height, width)  # all of it is in the picture
         assert 0.01 < (drawn.min(-1) < 0.8).mean() < 0.7
+
+
+@pytest.mark.parametrize("low", [0.02, 1.0, 33.0, 48.0, 91.0, 5000.0])
+@pytest.mark.parametrize("ratio", [1.1, 1.3, 2.1, 9.0, 4000.0])
+def test_an_axis_has_a_few_numbers_whatever_its_range(low, ratio):
+    ticks = few_ticks(low, low * ratio)
+    assert (2 if ratio < 1.2 else 3) <= len(ticks) <= 7
+    assert all(low <= tick <= low * ratio * 1.05 for tick in ticks)
+    assert ticks == sorted(set(ticks))
 
 
 def test_runs_stand_side_by_side(summary):

@@ -139,6 +139,13 @@ def _shaded(p: float, most: float, true: bool) -> str:
     return f'<td{" class=true" if true else ""} style="background:{colour};color:{text}">{_percent(p)}</td>'
 
 
+FEWEST_TICKS = 3
+TICKS = (
+    (1, 1.5, 2, 3, 5, 7),
+    (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
+    tuple(n / 10 for n in range(10, 100)),
+)
+"""First digits of the numbers on an axis, coarse ones first."""
 MARKERS = "osD^vP*XhpdH"
 COLOURS = {
     "product": "#5f6368",
@@ -167,15 +174,24 @@ def _percent(p: float) -> str:
     return f"{100 * p:.1f}%" if p >= 0.0005 else f"{100 * p:.0e}%".replace("e-0", "e-")
 
 
+def few_ticks(low: float, high: float) -> list[float]:
+    """Return from three to seven plain numbers between two, the steps as coarse as that allows."""
+    ticks: list[float] = []
+    for digits in TICKS:
+        steps = [d * 10.0**e for e in range(-3, 8) for d in digits]
+        ticks = [t for t in steps if low <= t <= high * 1.05]
+        if len(ticks) >= FEWEST_TICKS:
+            break
+    while len(ticks) > 7:
+        ticks = ticks[::2]
+    return ticks
+
+
 def _plain_ticks(axis: Any, low: float, high: float) -> None:
     """Write few, plain numbers on a logarithmic axis."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    steps = [d * 10.0**e for e in range(-3, 8) for d in (1, 1.5, 2, 3, 5, 7)]
-    ticks = [t for t in steps if low <= t <= high * 1.05]
-    while len(ticks) > 7:
-        ticks = ticks[::2]
-    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_locator(FixedLocator(few_ticks(low, high)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 

@@ -121,9 +121,8 @@ def _breakdown(
 ) -> list[dict[str, Any]]:
     """Return every metric of each group of examples that there is."""
     found = []
-    columns = np.stack(list(table.values()), axis=-1).reshape(
-        len(groups), -1
-    )  # [examples, methods * metrics]
+    # [examples, methods * metrics]: one bootstrap for all of them
+    columns = np.stack(list(table.values()), axis=-1).reshape(len(groups), -1)
     for group in order or sorted(set(groups)):
         here = np.array([g == group for g in groups])
         if not here.any():
