@@ -210,7 +210,10 @@ def _parse_pair(text: str, vocabulary: Vocabulary, window: int, *, truncate: boo
             "constructions differ for two blanks only, and the text has one: fill it with any one method"
         )
     if len(cloze.blanks) > 2:
-        raise _too_many(cloze)
+        raise Misuse(
+            f"constructions are compared on two blanks, and the text has {len(cloze.blanks)}: leave two, or "
+            f"fill them by one method"
+        )
     return cloze
 
 
@@ -231,6 +234,7 @@ def _joint_of_text(
 ) -> Joint:
     """Walk the way of the data once: the text, read by `parse`, to its joint."""
     check_question(text, method, options)
+    check_completion(completion)
     mlm = mlm or load()
     cloze = parse(text, mlm.vocabulary, mlm.window, truncate=truncate)
     if len(cloze.blanks) > 2 or method in BEYOND_PAIRS:
@@ -317,12 +321,17 @@ def conditionals(
     return table
 
 
+def check_completion(completion: Completion) -> None:
+    """Refuse a completion that there is not."""
+    if completion not in ("plain", "learned"):
+        raise Misuse(f"unknown completion '{completion}': expected plain or learned")
+
+
 def check_asking(
     mlm: MaskedLM, candidates: Candidates, completion: Completion, support: SupportChoice
 ) -> Support:
     """Refuse ways of asking a model that can't be, before any work is done; returns the support's tokens."""
-    if completion not in ("plain", "learned"):
-        raise Misuse(f"unknown completion '{completion}': expected plain or learned")
+    check_completion(completion)
     tokens = _tokens(mlm, support)
     _check_candidates(candidates, min(support, len(tokens)) if isinstance(support, int) else len(tokens))
     return tokens

@@ -79,6 +79,11 @@ def parse_blanks(text: str, vocabulary: Vocabulary, window: int, *, truncate: bo
     return _within_window(_with_unknown_noted(cloze), window, truncate=truncate)
 
 
+def has_blank(text: str, vocabulary: Vocabulary) -> bool:
+    """Tell whether a text has a blank, however it is written."""
+    return _blank(vocabulary).search(text) is not None
+
+
 def parse_braces(text: str, vocabulary: Vocabulary, window: int, *, truncate: bool = False) -> Cloze:
     """Read a text whose words in braces are to be scored."""
     if not text.strip():

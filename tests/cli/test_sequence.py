@@ -59,7 +59,39 @@ class TestFill:
         assert longest["words"][0] in run("fill", "The ___ is old", "--words", "-m", bert, "-t", 30).out
 
     def test_words_and_a_method_do_not_mix(self, run: Run, bert: str) -> None:
-        assert "leave out --method" in run("fill", "The ___", "--words", "--method", "hcb", "-m", bert).line
+        for given in (["--method", "hcb"], ["-k", 0], ["--support", "zzz"], ["--include", "qq"]):
+            outcome = run("fill", "The ___", "--words", *given, "-m", bert)
+            assert outcome.code == 2
+            assert "is not for --words" in outcome.line
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ([THREE, "--include", "nosuchword"], "nosuchword"),
+            ([THREE, "--completion", "zzz"], "unknown completion 'zzz'"),
+            ([THREE, "--method", "all"], "constructions are compared on two blanks, and the text has 3"),
+            (["The ___", "--pieces", 2], "--pieces is for whole words: give --words too"),
+            (["[MASK] " * 16, "--method", "grid"], "2,097,152: take --method chain"),
+            ([THREE, "--method", "chain", "--option", "pairs=x"], "unknown construction 'x' of a chain's"),
+        ],
+    )
+    def test_what_would_mean_nothing_is_refused(
+        self, arguments: list[object], message: str, run: Run, bert: str
+    ) -> None:
+        outcome = run("fill", *arguments, "-m", bert)
+        assert outcome.code == 2
+        assert message in outcome.line
+
+    def test_the_reason_tells_what_was_done(self, run: Run, bert: str) -> None:
+        told = parsed(run("fill", THREE, "-m", bert, "--json"))["notes"][-1]
+        assert "joined by ag, every token a blank" in told  # a small vocabulary: all pairs are asked about
+        included = ("--include", "dog", "--include", "man", "--include", "house")
+        command = ("fill", THREE, "-m", bert, "--json", "--method", "grid", "-k", 2)
+        told = parsed(run(*command, *included))["notes"][-1]
+        assert "the grid of 3 candidates a blank, whose 27 forward passes" in told
+        assert "e+" not in told
+        told = parsed(run("fill", "The [MASK] here", "-m", bert, "--json", "--method", "chain"))["notes"][-1]
+        assert told.startswith("1 blank: the chain")
 
 
 class TestScore:
@@ -104,6 +136,11 @@ class TestScoreFile:
             (["-k", "all"], "give one, or auto"),
             (["--lengths", "poisson:3"], "which is no file"),
             (["--ray", "nowhere"], "expected the address of a Ray cluster"),
+            (["--method", "magic"], "--method is for words in braces"),
+            (["--option", "foo=1"], "--option is for words in braces"),
+            (["--completion", "zzz"], "--completion is for words in braces"),
+            (["--seed", "-5"], "--seed is for words in braces"),
+            (["--workers", "3"], "give --ray too"),
         ],
     )
     def test_what_cannot_be_is_one_line(
@@ -118,6 +155,8 @@ class TestScoreFile:
     def test_a_missing_file_is_named(self, run: Run, bert: str) -> None:
         outcome = run("score", "nowhere.txt", "-m", bert, "--out", "x.jsonl")
         assert "'nowhere.txt' is no file" in outcome.line
+        assert "or name a file that exists" in run("score", "nowhere.txt", "-m", bert).line
+        assert "--scores is for a file" in run("score", "The {man}", "-m", bert, "--scores", "bleu").line
 
 
 class TestSample:
@@ -140,11 +179,19 @@ class TestSample:
         assert "R-hat" in shown.out
         assert "of proposals" in shown.out
 
+    def test_the_chain_joins_by_the_method(self, run: Run, bert: str) -> None:
+        command = ("sample", THREE, "--sampler", "chain", "-n", 1, "-m", bert, "--json")
+        assert "joined by hcb" in parsed(run(*command, "--method", "hcb"))["notes"][-1]
+        assert "joined by ag" in parsed(run(*command))["notes"][-1]
+        assert "single blanks" in parsed(run(*command, "--option", "block=1"))["notes"][-1]
+        assert "unknown construction 'grid'" in run(*command, "--method", "grid").line
+
     def test_gibbs_says_what_it_is(self, run: Run, bert: str) -> None:
         command = ("sample", "--template", "The [MASK] [MASK] here", "--sampler", "gibbs", "--burn-in", 1)
         outcome = run(*command, "--thin", 1, "-n", 4, "-m", bert)
         assert outcome.code == 0
         assert "settle at no joint" in outcome.err
+        assert "too few draws to judge whether the chains have settled: take -n 16 or more" in outcome.err
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -159,6 +206,16 @@ class TestSample:
             (["The [MASK]", "--sampler", "gibbs", "--chains", 0], "at least 1 chains"),
             (["The [MASK]", "--sampler", "metropolis", "--energy", "x"], "unknown energy 'x'"),
             (["The [MASK]", "--sampler", "gibbs", "--option", "pivot=1"], "not for gibbs"),
+            (["The [MASK]", "--sampler", "gibbs", "--method", "magic"], "--method is not for gibbs"),
+            (["The [MASK]", "--sampler", "gibbs", "--energy", "zzz"], "--energy is not for gibbs"),
+            (["The [MASK]", "--sampler", "gibbs", "-k", 0], "--candidates is not for gibbs"),
+            (["The [MASK]", "--chains", 0], "--chains is not for joint"),
+            (["The [MASK]", "--sampler", "chain", "--thin", 0], "--thin is not for chain"),
+            ([THREE, "--sampler", "block-gibbs", "-k", 0], "1 candidate or more"),
+            ([THREE, "--sampler", "block-gibbs", "-k", -3], "1 candidate or more"),
+            (["--prefix", "The [MASK] is", "--length", 2], "the prefix has a blank"),
+            (["--prefix", "The ___ is", "--length", 2], "the prefix has a blank"),
+            (["--prefix", "old " * 70, "--length", 2], "window holds 64: shorten the prefix"),
         ],
     )
     def test_what_cannot_be_is_one_line(

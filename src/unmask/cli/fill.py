@@ -18,6 +18,7 @@ Pieces = Annotated[
 
 
 def fill(
+    ctx: typer.Context,
     text: o.Text,
     model: o.Model = "english",
     method: o.Method = "ag",
@@ -37,7 +38,11 @@ def fill(
     json: o.Json = False,
 ) -> None:
     """Fill the blanks of a text jointly: one, two, or many."""
+    if not words:
+        o.refuse_given(ctx, ("pieces",), "is for whole words: give --words too, or leave it out")
     if method == "all":
+        if words:
+            raise Misuse("--method all compares constructions, and --words has its own rule: leave out one")
         if options:
             raise Misuse("--option is for one construction, and --method all takes them all: choose one")
         compare(
@@ -57,10 +62,11 @@ def fill(
         )
         return
     if words:
-        if method != "ag" or options:
-            raise Misuse(
-                "--words has its own rule, the chain of single tokens: leave out --method and --option"
-            )
+        o.refuse_given(
+            ctx,
+            ("method", "options", "candidates", "completion", "support", "include", "seed"),
+            "is not for --words, which has its own rule, the chain of single tokens: leave it out",
+        )
         answer = ask_words(
             text, o.open_model(model, device, memory, allow_pickle, Bar()), top, pieces, truncate
         )

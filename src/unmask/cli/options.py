@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,7 +57,7 @@ Memory = Annotated[str, typer.Option("--memory", help="What the work may take be
 AllowPickle = Annotated[
     bool, typer.Option("--allow-pickle", help="Read pickled weights, which can run code.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Ray = Annotated[
     str | None,
     typer.Option(
@@ -104,6 +105,14 @@ def with_local_cluster(arguments: list[str]) -> list[str]:
             if after.startswith("-") or Path(after).exists():
                 full.append("local")
     return full
+
+
+def refuse_given(ctx: typer.Context, names: Iterable[str], why: str) -> None:
+    """Refuse options (by their parameters' names) that were given and that nothing would heed."""
+    for parameter in ctx.command.params:
+        source = ctx.get_parameter_source(parameter.name or "")
+        if parameter.name in names and source is not None and source.name != "DEFAULT":
+            raise Misuse(f"{parameter.opts[0]} {why}")
 
 
 def parse_candidates(given: str) -> Any:

@@ -30,7 +30,19 @@ Energy = Annotated[
 ]
 
 
+MARKOV_OPTIONS = ("chains", "burn_in", "thin", "energy")
+UNUSED = {
+    "joint": MARKOV_OPTIONS,
+    "chain": (*MARKOV_OPTIONS, "completion"),
+    "gibbs": ("options", "completion", "energy", "method", "candidates"),
+    "block-gibbs": ("options", "completion", "energy"),
+    "metropolis": ("options", "completion", "method", "candidates"),
+}
+"""The options that mean nothing to a sampler."""
+
+
 def sample(
+    ctx: typer.Context,
     text: Template = None,
     template: Named = None,
     length: Length = None,
@@ -60,18 +72,17 @@ def sample(
     if length is not None and length < 1:
         raise Misuse(f"expected to draw at least 1 token, got --length {length}")
     template = text if text is not None else template
+    if sampler not in UNUSED:
+        raise Misuse(f"unknown sampler '{sampler}': expected one of {', '.join(UNUSED)}")
+    o.refuse_given(ctx, UNUSED[sampler], f"is not for {sampler}: leave it out, or take another --sampler")
     bar = Bar()
     count, tokens = o.parse_candidates(candidates), o.parse_support(support)
     mlm = o.open_model(model, device, memory, allow_pickle, bar)
     from unmask.answers import sample_answer
     from unmask.sequence import generation
 
-    if sampler not in generation.SAMPLERS:
-        raise Misuse(f"unknown sampler '{sampler}': expected one of {', '.join(generation.SAMPLERS)}")
     cloze = generation.cloze_of(mlm, template, length=length, prefix=prefix, truncate=truncate)
     if sampler in generation.MARKOV:
-        if options:
-            raise Misuse(f"--option is for the joint of --sampler joint or chain, not for {sampler}")
         run: dict[str, Any] = {"chains": chains, "burn_in": burn_in, "thin": thin, "energy": energy}
         generated = generation.sample_by_markov_chain(
             mlm,
@@ -88,6 +99,9 @@ def sample(
         answer = generation.generated_answer(generated, mlm, sampler, {**run, "sampling_seed": seed})
         print_json(answer) if json else show_chains(answer)
         return
+    given = o.parse_options(options)
+    if sampler == "chain" and method not in ("ag", "chain"):
+        given |= {"pairs": method}
     joint = generation.joint_of_cloze(
         mlm,
         cloze,
@@ -97,7 +111,7 @@ def sample(
         support=tokens,
         seed=seed,
         progress=bar,
-        **o.parse_options(options),
+        **given,
     )
     answer = sample_answer(joint, mlm, number, seed)
     if json:

@@ -21,6 +21,7 @@ Braced = Annotated[
 
 
 def score(
+    ctx: typer.Context,
     text: Braced,
     model: o.Model = "english",
     method: o.Method = "ag",
@@ -42,6 +43,11 @@ def score(
 ) -> None:
     """Score the words in braces under the joint of their blanks, or every line of a file."""
     if "{" not in text and _is_file(text):
+        o.refuse_given(
+            ctx, ("method", "options", "completion", "seed"), f"is for words in braces, and {text} is a file"
+        )
+        if workers is not None and ray is None:
+            raise Misuse("workers are those of a Ray cluster: give --ray too, as in --ray --workers 2")
         files.score_file(
             Path(text),
             model=model,
@@ -59,9 +65,16 @@ def score(
             json=json,
         )
         return
-    for name, value in {"--lengths": lengths, "--out": out, "--ray": ray, "--workers": workers}.items():
-        if value is not None:
-            raise Misuse(f"{name} is for a file of sentences, and '{text}' is no file: check its name")
+    o.refuse_given(
+        ctx,
+        ("scores", "lengths", "out", "ray", "workers"),
+        f"is for a file of sentences, and '{text}' is no file: check its name",
+    )
+    if text.strip() and "{" not in text:
+        raise Misuse(
+            "nothing is marked to be scored: put braces around it, as in 'The {man} {is} here.', or name a "
+            "file that exists"
+        )
     result, mlm = o.ask(
         "score",
         text,

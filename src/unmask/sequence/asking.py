@@ -52,10 +52,12 @@ def check_grid(blanks: int, candidates: int, most: int = MOST_PASSES) -> None:
     """Refuse a grid that would cost too much, naming the cost and what to do instead."""
     needed = passes_of_grid(blanks, candidates)
     if needed > most or candidates**blanks > LARGEST_TABLE:
+        fewer = affordable_candidates(blanks, most)
         raise Misuse(
             f"a grid of {candidates} candidates at {blanks} blanks needs {needed:,} forward passes and "
             f"{candidates**blanks:,} cells, and the limits are {most:,} and {LARGEST_TABLE:,}: take "
-            f"--candidates {affordable_candidates(blanks, most)} or fewer, or --method chain"
+            + (f"--candidates {fewer} or fewer, or " if fewer > 1 else "")
+            + "--method chain"
         )
 
 

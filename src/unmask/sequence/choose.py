@@ -38,11 +38,11 @@ from unmask.sequence.asking import (
 from unmask.sequence.chain import Chain, Order
 from unmask.sequence.grid import GridJoint
 from unmask.sequence.independent import Independent
-from unmask.sequence.pairs import PAIR_CANDIDATES, pair_joint
+from unmask.sequence.pairs import PAIR_CANDIDATES, joined_on, pair_joint
 from unmask.vocabulary import Support
 
 GRID_OPTIONS = ("tolerance", "sweeps")
-CHAIN_OPTIONS = ("order", "block", "beam")
+CHAIN_OPTIONS = ("order", "block", "beam", "pairs")
 MOST_CANDIDATES = 512
 NO_GRID = "; a grid, which joins them all at once, would hold a few candidates a blank and nothing else"
 NO_GRID_TO_SCORE = "; a grid gives no probability to a token that is not among its candidates"
@@ -72,8 +72,8 @@ def joint_of_blanks(
         include: tokens that are among the candidates of every blank of a grid; the chain is over every token.
         scoring: a given filling is to be scored, which the reason told takes up.
         progress: told of long work.
-        options: `order`, `block` (1 or 2), `beam` of the chain; `tolerance`, `sweeps` of the grid; others go
-            to the construction of pairs.
+        options: `order`, `block` (1 or 2), `beam`, `pairs` (the construction of its blocks of two) of the
+            chain; `tolerance`, `sweeps` of the grid; others go to the construction of pairs.
     """
     if candidates == "all":
         raise Misuse(
@@ -85,9 +85,12 @@ def joint_of_blanks(
     if not isinstance(candidates, str) and not 1 <= candidates <= MOST_CANDIDATES:
         raise Misuse(f"expected from 1 to {MOST_CANDIDATES} candidates a blank, got {candidates}")
     supports, outside = supports_of(mlm, cloze, support)
+    for token in include:  # refuse what a blank can't hold, whether or not the joint needs to be told of it
+        for tokens in supports:
+            tokens.index(token)
     if method == "product":
         joint: Joint = Independent.of(mlm, cloze, supports)
-        why = f"{len(cloze.blanks)} blanks: each by itself"
+        why = f"{_count(cloze)}: each by itself"
     elif method == "grid" or (method == "ag" and candidates == "auto" and _holds_all(supports)):
         joint, why = _grid(mlm, cloze, supports, candidates, include, progress, options)
     else:
@@ -126,10 +129,11 @@ def _grid(
     )
     table = grid_conditionals(mlm, cloze, supports, count, include=kept, progress=progress)
     lost = max(table.evidence["mass_outside_support"])
+    held = max(len(s) for s in table.supports)  # more than asked for, if more were to be included
     why = (
-        f"{blanks} blanks: the grid of {count} candidates a blank, whose {passes_of_grid(blanks, count):,} "
+        f"{_count(cloze)}: the grid of {held} candidates a blank, whose {passes_of_grid(blanks, held):,} "
         f"forward passes are affordable (up to {AFFORDABLE_PASSES:,} by itself, {MOST_PASSES:,} when asked "
-        f"for); up to {100 * lost:.2g} % of a blank's mass, with all blank, is on no candidate"
+        f"for); up to {100 * lost:.0f} % of a blank's mass, with all blank, is on no candidate"
     )
     return GridJoint(table, **options), why
 
@@ -150,7 +154,12 @@ def _chain(
     block = options.get("block", 1 if single else 2)
     if block not in (1, 2) or isinstance(block, bool):
         raise Misuse(f"the blocks of a chain hold 1 or 2 blanks, got {block}")
-    pairwise = method if method in CONSTRUCTIONS and not single else "ag"
+    pairwise = options.get("pairs", method if method in CONSTRUCTIONS and not single else "ag")
+    if pairwise not in CONSTRUCTIONS:
+        known = ", ".join(CONSTRUCTIONS)
+        raise Misuse(f"unknown construction '{pairwise}' of a chain's pairs: expected one of {known}")
+    if block == 1 and "pairs" in options:
+        raise Misuse("a chain of single blanks joins no pairs: leave out their construction, or block=1")
     rest = {name: value for name, value in options.items() if name not in CHAIN_OPTIONS}
     if single or block == 1:
         _check_options(f"the chain of single blanks ({method})", rest, ())
@@ -170,9 +179,16 @@ def _chain(
         shown = {"left-to-right": "left to right", "confidence": "the surest first"}[order]
     else:
         shown = "in the order " + ", ".join(str(b) for b in order)
-    what = "single blanks" if block == 1 else f"pairs (joined by {pairwise}, {count} candidates a blank)"
-    why = f"{blanks} blanks: the chain of {what}, {shown}"
+    largest = max(supports, key=len)
+    joined = joined_on((largest, largest), count)
+    on = "every token" if joined >= len(largest) else f"{joined} candidates"
+    what = "single blanks" if block == 1 else f"pairs (joined by {pairwise}, {on} a blank)"
+    why = f"{_count(cloze)}: the chain of {what}, {shown}"
     return chain, why
+
+
+def _count(cloze: Cloze) -> str:
+    return "1 blank" if len(cloze.blanks) == 1 else f"{len(cloze.blanks)} blanks"
 
 
 def _order(given: Any) -> Order:

@@ -17,13 +17,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.cloze import Cloze, parse_blanks
+from unmask.cloze import Cloze, has_blank, parse_blanks
 from unmask.errors import Misuse
 from unmask.joint import Joint
 from unmask.mlm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.sequence.choose import joint_of_blanks, supports_of
-from unmask.sequence.diagnostics import diagnose
+from unmask.sequence.diagnostics import FEWEST_DRAWS, diagnose
 from unmask.sequence.field import ModelField
 from unmask.sequence.pairs import PAIR_CANDIDATES
 from unmask.sequence.sampling import BlockGibbs, Draws, Gibbs, Kernel, Metropolis, run_chains
@@ -54,12 +54,14 @@ def cloze_of(
         raise Misuse(f"expected to draw at least 1 token, got --length {length}")
     read = Reader(mlm)
     before = read(prefix or "").tokens
+    if has_blank(prefix or "", mlm.vocabulary):
+        raise Misuse("the prefix has a blank: give it as a template, and leave out --length and --prefix")
     sentence = read.of_ids([*before, *[mlm.vocabulary.mask_id] * length])
     if len(sentence.ids) > mlm.window:
         room = mlm.window - len(sentence.ids) + length
         raise Misuse(
             f"{length} tokens after the prefix make a text of {len(sentence.ids)}, but the model's window "
-            f"holds {mlm.window}: take --length {max(room, 0)} or less"
+            f"holds {mlm.window}: " + (f"take --length {room} or less" if room > 0 else "shorten the prefix")
         )
     blanks = sentence.positions[len(before) :]
     lead = f"{prefix.rstrip()} " if prefix else ""
@@ -82,6 +84,7 @@ def joint_of_cloze(
     from unmask import api
 
     api.check_question("", method, options)
+    api.check_completion(completion)
     if len(cloze.blanks) > 2 or method in api.BEYOND_PAIRS:
         return joint_of_blanks(
             mlm, cloze, method=method, candidates=candidates, support=support, progress=progress, **options
@@ -147,6 +150,8 @@ def sample_by_markov_chain(
         seed: of all that is drawn.
         progress: told of sweeps.
     """
+    if candidates != "auto" and (not isinstance(candidates, int) or candidates < 1):
+        raise Misuse(f"the pairs of {sampler} are joined on 1 candidate or more, or auto, got {candidates}")
     supports, _ = supports_of(mlm, cloze, support)
     count = candidates if isinstance(candidates, int) else PAIR_CANDIDATES
     field = ModelField(mlm, cloze, supports, method=method, candidates=count)
@@ -170,7 +175,12 @@ def sample_by_markov_chain(
         progress=progress,
     )
     diagnostics = diagnose(found)
-    return Generated(found, cloze, field.passes, diagnostics, tuple(_warnings(sampler, diagnostics)))
+    notes = _warnings(sampler, diagnostics)
+    if draws < FEWEST_DRAWS:
+        notes.append(
+            f"too few draws to judge whether the chains have settled: take -n {chains * FEWEST_DRAWS} or more"
+        )
+    return Generated(found, cloze, field.passes, diagnostics, tuple(notes))
 
 
 def _warnings(sampler: str, diagnostics: dict[str, dict[str, float | None]]) -> list[str]:
