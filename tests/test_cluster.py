@@ -2,6 +2,7 @@
 
 import os
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 import ray_work
-from unmask.cluster import spread
+from unmask.cluster import _check_reachable, spread
 from unmask.errors import Failure, Misuse
 
 TESTS = Path(__file__).parent
@@ -41,6 +42,33 @@ def test_an_unreachable_address_is_one_clear_line() -> None:
         port = unused.getsockname()[1]
     with pytest.raises(Failure, match=f"can't reach a Ray cluster at '127.0.0.1:{port}'"):
         next(spread([1], ray_work.squares, address=f"127.0.0.1:{port}"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"), [(b"", "timed out"), (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is not Ray")]
+)
+def test_what_listens_and_is_not_ray_is_one_clear_line(
+    answer: bytes, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unmask.cluster.REACH", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        gone = threading.Event()
+
+        def serve() -> None:
+            caller, _ = server.accept()
+            with caller:
+                caller.sendall(answer)
+                gone.wait(10)
+
+        serving = threading.Thread(target=serve, daemon=True)
+        serving.start()
+        try:
+            with pytest.raises(Failure, match=f"can't reach a Ray cluster at '{address}' .*{told}"):
+                next(spread([1], ray_work.squares, address=address))
+        finally:
+            gone.set()
+            serving.join(10)
 
 
 @pytest.mark.parametrize("address", ["somewhere", "host:", ":6379", "host:port"])
@@ -111,3 +139,7 @@ def test_a_node_killed_in_mid_run_loses_nothing(cluster: Cluster) -> None:
 def test_a_second_cluster_is_refused(cluster: Cluster) -> None:
     with pytest.raises(Misuse, match="connected to a Ray cluster already"):
         next(spread([1], ray_work.squares, address="local"))
+
+
+def test_a_cluster_that_runs_is_recognised(cluster: Cluster) -> None:
+    _check_reachable(cluster.address)

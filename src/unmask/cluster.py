@@ -33,6 +33,9 @@ PATIENCE = 300.0
 """Seconds to wait for a first worker, when there is none at work."""
 REACH = 5.0
 """Seconds to wait for an answer from a cluster's address."""
+OPENING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""How a client of gRPC, which Ray speaks, opens a connection: HTTP/2's preface and a frame of no settings."""
+SETTINGS_FRAME = 4
 LOCAL_STORE = 100 * 10**6
 """Bytes of the object store of a local cluster: tasks and results are small."""
 
@@ -238,9 +241,23 @@ def _check_reachable(address: str) -> None:
             f"'{address}'"
         )
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH).close()
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=REACH) as connection:
+            trouble = None if _speaks_grpc(connection) else "what answers there is not Ray"
     except (OSError, OverflowError) as error:
+        trouble = str(error)
+    if trouble is not None:
         raise Failure(
-            f"can't reach a Ray cluster at '{address}' ({error}): is it running, and is the address the one "
-            f"that 'ray start --head' printed?"
-        ) from None
+            f"can't reach a Ray cluster at '{address}' ({trouble}): is it running, and is the address the "
+            f"one that 'ray start --head' printed?"
+        )
+
+
+def _speaks_grpc(connection: socket.socket) -> bool:
+    """Tell whether the other side answers the opening of HTTP/2 with its own settings, as gRPC must."""
+    if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
+        return True  # it would say nothing before the keys are agreed upon: leave it to Ray
+    connection.sendall(OPENING)
+    header = b""
+    while len(header) < 9 and (part := connection.recv(9 - len(header))):
+        header += part
+    return len(header) == 9 and header[3] == SETTINGS_FRAME
