@@ -70,7 +70,7 @@ def score(
         ("scores", "lengths", "out", "ray", "workers"),
         f"is for a file of sentences, and '{text}' is no file: check its name",
     )
-    if text.strip() and "{" not in text:
+    if text.strip() and not {"{", "}"} & set(text):
         raise Misuse(
             "nothing is marked to be scored: put braces around it, as in 'The {man} {is} here.', or name a "
             "file that exists"
