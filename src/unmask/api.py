@@ -15,7 +15,7 @@ import torch
 from unmask.cloze import Cloze, parse_blanks, parse_braces
 from unmask.conditionals import PairConditionals, Supports, both_blank, exact_conditionals
 from unmask.constructions import CONSTRUCTIONS, construct
-from unmask.cross import Completion, cross_conditionals
+from unmask.cross import Completion, check_completion, cross_conditionals
 from unmask.errors import Misuse
 from unmask.joint import Filling, Joint, Token, TokenDistribution
 from unmask.mlm import DEFAULT_MEMORY, Engine, MaskedLM
@@ -319,12 +319,6 @@ def conditionals(
     if supports != (tokens, tokens):
         table.evidence["passes"] += 1  # the one that chose the likeliest
     return table
-
-
-def check_completion(completion: Completion) -> None:
-    """Refuse a completion that there is not."""
-    if completion not in ("plain", "learned"):
-        raise Misuse(f"unknown completion '{completion}': expected plain or learned")
 
 
 def check_asking(

@@ -86,6 +86,12 @@ class Side:
         return len(self.evaluated) < len(self.support)
 
 
+def check_completion(completion: Completion) -> None:
+    """Refuse a completion that there is not."""
+    if completion not in ("plain", "learned"):
+        raise Misuse(f"unknown completion '{completion}': expected plain or learned")
+
+
 @torch.inference_mode()
 def cross_conditionals(
     mlm: MaskedLM,
@@ -116,8 +122,7 @@ def cross_conditionals(
         progress: told of the forward passes.
     """
     check_pair(cloze)
-    if completion not in ("plain", "learned"):
-        raise Misuse(f"unknown completion '{completion}': expected plain or learned")
+    check_completion(completion)
     most = max(len(support) for support in supports)
     auto = candidates == "auto"
     wanted = min(FIRST_CANDIDATES, most) if candidates == "auto" else candidates

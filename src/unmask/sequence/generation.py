@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from unmask.cloze import Cloze, has_blank, parse_blanks
+from unmask.cross import check_completion
 from unmask.errors import Misuse
 from unmask.joint import Joint
 from unmask.mlm import MaskedLM
@@ -84,7 +85,7 @@ def joint_of_cloze(
     from unmask import api
 
     api.check_question("", method, options)
-    api.check_completion(completion)
+    check_completion(completion)
     if len(cloze.blanks) > 2 or method in api.BEYOND_PAIRS:
         return joint_of_blanks(
             mlm, cloze, method=method, candidates=candidates, support=support, progress=progress, **options
