@@ -1,10 +1,13 @@
 """A file's vectors: the same in every format, in one sitting or two, with the words beside them."""
 
+import io
 import json
+import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from unmask.embeddings import files
 from unmask.embeddings.encoder import Encoder
@@ -61,40 +64,91 @@ def test_every_format_holds_the_vectors_and_the_words(tmp_path, wanted, checkpoi
     assert table.drop_columns("vector").to_pylist() == units
 
 
-def test_a_killed_run_goes_on_and_does_nothing_twice(tmp_path, wanted, monkeypatch):
-    embed_file(wanted(), tmp_path / "whole.npy")
-    real, done = files._keep, []
+class Kept:
+    """Notes the chunks that are written, and dies where it is told to."""
 
-    def dies(path, found):
-        if len(done) == 2:
+    def __init__(self):
+        self.real, self.names, self.dies_at = files._keep, [], None
+
+    def __call__(self, path, found):
+        if len(self.names) == self.dies_at:
             raise KeyboardInterrupt
-        done.append(path.name)
-        real(path, found)
+        self.names.append(path.name)
+        self.real(path, found)
 
-    monkeypatch.setattr(files, "_keep", dies)
+
+@pytest.fixture
+def kept(monkeypatch):
+    monkeypatch.setattr(files, "_keep", Kept())
+    return files._keep
+
+
+def interrupt(wanted, out, kept, after=2):
+    kept.dies_at = after
     with pytest.raises(KeyboardInterrupt):
-        embed_file(wanted(), tmp_path / "broken.npy")
-    assert not (tmp_path / "broken.npy").exists()
+        embed_file(wanted, out)
+    assert not out.exists()
+    kept.dies_at = None
 
-    def notes(path, found):
-        done.append(path.name)
-        real(path, found)
 
-    monkeypatch.setattr(files, "_keep", notes)
+def test_a_killed_run_goes_on_and_does_nothing_twice(tmp_path, wanted, kept):
+    embed_file(wanted(), tmp_path / "whole.npy")
+    kept.names.clear()
+    interrupt(wanted(), tmp_path / "broken.npy", kept)
     embed_file(wanted(), tmp_path / "broken.npy")
-    assert done == [f"{i:08}.npz" for i in range(4)]
+    assert kept.names == [f"{i:08}.npz" for i in range(4)]
     assert (tmp_path / "broken.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
     assert units_of(tmp_path / "broken.npy") == units_of(tmp_path / "whole.npy")
     assert not list(tmp_path.glob("*.partial"))
 
 
-def test_a_partial_run_with_other_settings_is_not_mixed_in(tmp_path, wanted, monkeypatch):
-    monkeypatch.setattr(files, "_keep", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        embed_file(wanted(), tmp_path / "v.npy")
-    monkeypatch.undo()
-    with pytest.raises(Misuse, match="layers was 'last', now '1'"):
+@pytest.mark.parametrize("lines", [15, 5, 2])
+def test_a_run_that_goes_on_with_other_texts_has_none_of_the_old_ones(tmp_path, wanted, texts, kept, lines):
+    """As many bytes where there are as many lines; a shorter file leaves chunks behind."""
+    interrupt(wanted(), tmp_path / "v.npy", kept)
+    changed = [TEXTS[0], *(text.replace("old", "red") for text in TEXTS[1:lines])]
+    texts.write_text("\n".join(changed) + "\n\n", encoding="utf-8")
+    embed_file(wanted(), tmp_path / "v.npy")
+    embed_file(wanted(), tmp_path / "anew.npy")
+    assert units_of(tmp_path / "v.npy") == units_of(tmp_path / "anew.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), np.load(tmp_path / "anew.npy"))
+
+
+def test_standard_input_is_told_from_what_it_was_before(tmp_path, wanted, kept, monkeypatch):
+    def given(text):
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        return replace(wanted(), texts="-")
+
+    interrupt(given("the old man\n" * 9), tmp_path / "v.npy", kept, after=1)
+    embed_file(given("a red cat\n" * 9), tmp_path / "v.npy")
+    assert {unit["unit"] for unit in units_of(tmp_path / "v.npy")} == {"a", "red", "cat"}
+
+
+def test_a_partial_run_with_other_settings_is_in_the_way_and_says_so(tmp_path, wanted, kept):
+    interrupt(wanted(), tmp_path / "v.npy", kept)
+    with pytest.raises(Misuse) as refusal:
         embed_file(wanted(layers="1"), tmp_path / "v.npy")
+    assert "layers was 'last', now '1'" in str(refusal.value)
+    assert "v.npy.partial" in str(refusal.value)
+    assert str(refusal.value).endswith("remove it, or give another --out")
+
+
+def test_a_partial_run_of_other_weights_is_not_mixed_in(tmp_path, wanted, checkpoint, kept):
+    model = tmp_path / "model"
+    shutil.copytree(checkpoint("bert"), model)
+    changing = replace(wanted(), model=str(model))
+    interrupt(changing, tmp_path / "v.npy", kept)
+    weights = load_file(model / "model.safetensors")
+    name = next(name for name in weights if name.endswith("word_embeddings.weight"))
+    save_file(weights | {name: weights[name] * 2}, model / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(Misuse, match="weights was"):
+        embed_file(changing, tmp_path / "v.npy")
+
+
+def test_a_unit_knows_the_line_of_its_text(tmp_path, wanted, texts):
+    texts.write_text("the dog\n\n \na cat\n")
+    embed_file(wanted(), tmp_path / "v.npy")
+    assert [unit["text"] for unit in units_of(tmp_path / "v.npy")] == [0, 0, 3, 3]
 
 
 def test_a_full_disk_is_one_line(tmp_path, wanted, monkeypatch):

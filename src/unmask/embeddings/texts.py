@@ -52,11 +52,16 @@ def lines_of(path: str | Path) -> Iterator[tuple[int, str]]:
 
 def read_texts(path: str | Path) -> Iterator[Text]:
     """Return the texts of a file; empty lines are skipped."""
+    return (text for _, text in numbered_texts(path))
+
+
+def numbered_texts(path: str | Path) -> Iterator[tuple[int, Text]]:
+    """Return the texts of a file, each with the number of its line from 0; empty lines are skipped."""
     structured = str(path).removesuffix(".gz").endswith((".jsonl", ".ndjson"))
     for number, line in lines_of(path):
         if not line.strip():
             continue
-        yield _structured(path, number, line) if structured else line
+        yield number - 1, _structured(path, number, line) if structured else line
 
 
 def _structured(path: str | Path, number: int, line: str) -> Text:
