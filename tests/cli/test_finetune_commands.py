@@ -121,5 +121,26 @@ def test_an_empty_file_or_a_missing_column_at_prediction_is_refused(tmp_path, mo
     (tmp_path / "n.jsonl").write_text("")
     refused(run("finetune", "predict", models["classify"], tmp_path / "n.jsonl"), "the file is empty")
     (tmp_path / "n.tsv").write_text("premise\nthe dog\n")
-    refused(run("finetune", "predict", models["pairs"], tmp_path / "n.tsv"), "expected two columns of texts")
+    refused(
+        run("finetune", "predict", models["pairs"], tmp_path / "n.tsv"),
+        "line 2: there is no column 'hypothesis', only premise: mend the file, or name the column with --second",
+    )
     refused(run("finetune", "predict", tmp_path, tmp_path / "n.tsv"), "holds no task.json")
+
+
+def test_the_texts_of_a_pair_keep_their_places_whatever_the_order_of_the_columns(tmp_path, bert, run):
+    rows = [{"question": "the dog is", "answer": "a cat was", "label": label} for label in "xy"]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "dev.csv").write_text("answer,label,question\na cat was,x,the dog is\n")
+    run(
+        *("finetune", "pairs", "--train", tmp_path / "t.jsonl", "--dev", tmp_path / "dev.csv", "-m", bert),
+        *("-o", tmp_path / "run", "--epochs", 1),
+    )
+    (tmp_path / "n.csv").write_text("answer,question\na cat was,the dog is\n")
+    said = run("finetune", "predict", tmp_path / "run" / "model", tmp_path / "n.csv")
+    assert json.loads(said.out)["texts"] == ["the dog is", "a cat was"]
+    (tmp_path / "o.csv").write_text("id,reply,asked\n7,a cat was,the dog is\n")
+    refused(run("finetune", "predict", tmp_path / "run" / "model", tmp_path / "o.csv"), "no column 'question'")
+    named = ("--text", "asked", "--second", "reply")
+    said = run("finetune", "predict", tmp_path / "run" / "model", tmp_path / "o.csv", *named)
+    assert json.loads(said.out)["texts"] == ["the dog is", "a cat was"]

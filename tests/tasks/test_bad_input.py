@@ -1,6 +1,7 @@
 """Files that can't be learned from: one clear line each, with the place, and nothing left behind."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -76,8 +77,6 @@ def test_broken_tags_are_repaired_when_that_is_asked_for(tmp_path):
 
 def test_an_unknown_label_of_the_development_file_is_named(tmp_path):
     (tmp_path / "dev.tsv").write_text("text\tlabel\na house\tthing\na dog\tbeast\n")
-    from dataclasses import replace
-
     wanted = replace(settings(tmp_path, "t.tsv", GOOD), dev=str(tmp_path / "dev.tsv"))
     with pytest.raises(
         Misuse, match="line 3: the label 'beast' was not in the training data, which has animal"
@@ -85,10 +84,16 @@ def test_an_unknown_label_of_the_development_file_is_named(tmp_path):
         gather(wanted)
 
 
+def test_the_only_column_of_text_is_remembered_by_its_name(tmp_path):
+    content = GOOD.replace("text\t", "review\t")
+    assert gather(settings(tmp_path, "t.tsv", content)).columns == Columns("review", None, "label")
+    (tmp_path / "dev.tsv").write_text("id\treview\tlabel\n7\ta house\tthing\n")
+    wanted = replace(settings(tmp_path, "t.tsv", content), dev=str(tmp_path / "dev.tsv"))
+    assert [example.texts for example in gather(wanted).dev] == [("a house",)]
+
+
 def test_a_tenth_is_held_out_where_no_file_is_given(tmp_path):
     content = "text\tlabel\n" + "".join(f"text {i}\t{'ab'[i % 2]}\n" for i in range(40))
-    from dataclasses import replace
-
     wanted = replace(settings(tmp_path, "t.tsv", content), dev=None)
     examples = gather(wanted)
     assert (len(examples.train), len(examples.dev)) == (36, 4)
@@ -115,6 +120,14 @@ def test_a_tenth_is_held_out_where_no_file_is_given(tmp_path):
 def test_settings_that_can_not_be_are_refused(changes):
     with pytest.raises(Misuse):
         Settings(**{"task": "classify", "train": "t.tsv"} | changes)
+
+
+def test_a_run_is_another_one_when_a_file_holds_something_else_in_as_many_bytes(tmp_path):
+    before = settings(tmp_path, "t.tsv", GOOD).record()
+    swapped = GOOD.replace("dog\tanimal", "dog\tthing").replace("house\tthing", "house\tanimal")
+    assert len(swapped) == len(GOOD)
+    after = settings(tmp_path, "t.tsv", swapped).record()
+    assert {name for name in before if before[name] != after[name]} == {"train_digest", "dev_digest"}
 
 
 def test_tables_of_every_kind_hold_the_same_examples(tmp_path):

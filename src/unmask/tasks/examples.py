@@ -12,7 +12,7 @@ import numpy as np
 
 from unmask.errors import Misuse
 from unmask.tasks import schemes
-from unmask.tasks.files import Columns, Example, Tagged, read_examples, read_tagged
+from unmask.tasks.files import Columns, Example, Tagged, read_examples, read_tagged, resolve
 from unmask.tasks.settings import Settings, Task
 
 HELD_OUT = 10
@@ -27,12 +27,14 @@ class Examples:
     dev: Sequence[Any]
     labels: list[str]
     scheme: str | None  # of the tags; None where they have none
+    columns: Columns  # of the texts, as the training file names them
     notes: list[str] = field(default_factory=list)
 
 
 def gather(settings: Settings) -> Examples:
     """Read and check the files of a run."""
     notes: list[str] = []
+    settings = with_columns(settings)
     train = read(settings, settings.task, Path(settings.train), notes)
     if not train:
         raise Misuse(f"{settings.train}: expected training examples, got none: the file is empty")
@@ -62,7 +64,18 @@ def gather(settings: Settings) -> Examples:
         notes.append(f"no --dev file: {len(dev):,} of the training examples are held out for evaluation")
     else:
         refuse_unknown(dev, labels, settings.dev)
-    return Examples(train, dev, labels, scheme, notes)
+    return Examples(train, dev, labels, scheme, settings.columns, notes)
+
+
+def with_columns(settings: Settings) -> Settings:
+    """Return the settings with the columns that the training file's own names decide.
+
+    Other files are read by them too: the texts of a pair must not change places with the order of columns.
+    """
+    if settings.task == "tag":
+        return settings
+    found = resolve(Path(settings.train), pairs=settings.task == "pairs", columns=settings.columns)
+    return replace(settings, text=found.first, second=found.second)
 
 
 def read(columns_of: Any, task: Task, path: Path, notes: list[str], *, labelled: bool = True) -> list[Any]:

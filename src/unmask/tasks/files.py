@@ -18,6 +18,7 @@ from unmask.embeddings.texts import lines_of
 from unmask.errors import Misuse
 
 PAIRS_IN_USE = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("text", "text_pair"))
+TEXT_OPTIONS = ("--text", "--second")
 DOCUMENT_MARK = "-DOCSTART-"
 
 
@@ -56,9 +57,9 @@ def read_examples(path: Path, *, pairs: bool, columns: Columns, labelled: bool) 
         if names is None:
             names = _text_columns(path, list(row), pairs, columns)
             if labelled:
-                _require(path, line, row, columns.label)
-        for name in names:
-            _require(path, line, row, name)
+                _require(path, line, row, columns.label, "--label")
+        for name, option in zip(names, TEXT_OPTIONS, strict=False):
+            _require(path, line, row, name, option)
         texts = tuple(str(row[name]) for name in names)
         if any(not text.strip() for text in texts):
             raise Misuse(f"{path}, line {line}: the text is empty: give one, or remove the line")
@@ -67,6 +68,14 @@ def read_examples(path: Path, *, pairs: bool, columns: Columns, labelled: bool) 
             raise Misuse(f"{path}, line {line}: the column '{columns.label}' is empty: give a label")
         examples.append(Example(line, texts, None if label is None else str(label)))
     return examples
+
+
+def resolve(path: Path, *, pairs: bool, columns: Columns) -> Columns:
+    """Return the columns under the names that they have in a file, so that others can be read alike."""
+    for _, row in _rows(path):
+        first, *second = _text_columns(path, list(row), pairs, columns)
+        return Columns(first, second[0] if second else None, columns.label)
+    return columns
 
 
 def _text_columns(path: Path, there: list[str], pairs: bool, columns: Columns) -> tuple[str, ...]:
@@ -93,11 +102,11 @@ def _text_columns(path: Path, there: list[str], pairs: bool, columns: Columns) -
     )
 
 
-def _require(path: Path, line: int, row: Mapping[str, Any], name: str) -> None:
+def _require(path: Path, line: int, row: Mapping[str, Any], name: str, option: str) -> None:
     if name not in row or row[name] is None:
         raise Misuse(
             f"{path}, line {line}: there is no column '{name}', only {', '.join(map(str, row)) or 'none'}: "
-            f"mend the file or name the column"
+            f"mend the file, or name the column with {option}"
         )
 
 

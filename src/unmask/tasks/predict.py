@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from unmask.tasks import schemes
 from unmask.tasks.encoding import Encoded, Encoder, collator
 from unmask.tasks.files import Columns
 from unmask.tasks.scores import Scores, class_scores, entity_scores, token_scores
-from unmask.tasks.settings import LongTexts, Settings, Task
+from unmask.tasks.settings import LongTexts, Settings, Task, check_long
 
 RECORD = "task.json"
 TOKENS_A_PASS = 4096
@@ -48,19 +48,25 @@ class TaskRecord:
         return Columns(self.text, self.second, self.label)
 
     @classmethod
-    def of(cls, settings: Settings, scheme: str | None) -> TaskRecord:
-        """Return what a run's settings leave behind."""
+    def of(cls, settings: Settings, examples: files.Examples) -> TaskRecord:
+        """Return what a run's settings and files leave behind."""
         return cls(
             settings.task,
-            scheme,
+            examples.scheme,
             settings.max_length,
             settings.long,
-            settings.text,
-            settings.second,
-            settings.label,
+            examples.columns.first,
+            examples.columns.second,
+            examples.columns.label,
             settings.word_column,
             settings.tag_column,
         )
+
+    def changed(self, **changes: Any) -> TaskRecord:
+        """Return the record with other fields, where they are not None."""
+        changed = replace(self, **{name: value for name, value in changes.items() if value is not None})
+        check_long(changed.task, changed.long)
+        return changed
 
 
 class TunedModel:
@@ -76,8 +82,12 @@ class TunedModel:
         self._collate = collator(record.task, tokenizer)
 
     @classmethod
-    def load(cls, directory: Path, *, device: str = "auto") -> TunedModel:
-        """Open what `unmask finetune` wrote (the directory `model` of its run)."""
+    def load(cls, directory: Path, *, device: str = "auto", **changes: Any) -> TunedModel:
+        """Open what `unmask finetune` wrote (the directory `model` of its run).
+
+        `changes` are fields of its record for files that are to be read otherwise: `text`, `second`, `label`
+        or `long`; None changes nothing.
+        """
         try:
             record = TaskRecord(**json.loads((directory / RECORD).read_text(encoding="utf-8")))
         except FileNotFoundError:
@@ -86,6 +96,7 @@ class TunedModel:
             ) from None
         except (json.JSONDecodeError, TypeError) as error:
             raise Failure(f"'{directory / RECORD}' is damaged ({error}): fine-tune anew") from None
+        record = record.changed(**changes)
         from unmask.checkpoint import open_with_head
 
         model, tokenizer = open_with_head(directory, kind_of(record.task), {})
@@ -232,6 +243,4 @@ def lengths_note(encoded: Encoded, long: str) -> list[str]:
 
 
 def _unlabelled(example: Any) -> Any:
-    from dataclasses import replace
-
     return replace(example, tags=None) if hasattr(example, "tags") else replace(example, label=None)

@@ -91,7 +91,7 @@ def _finetune(settings: Settings, out: Path) -> Result:
         pretrained=settings.pretrained,
     )
     run_directory.refuse_full_disk(out, parameters_of(model))
-    tuned = TunedModel(model, tokenizer, TaskRecord.of(settings, examples.scheme), device="cpu")
+    tuned = TunedModel(model, tokenizer, TaskRecord.of(settings, examples), device="cpu")
     encoded = {name: tuned.encoder.encode(some) for name, some in _parts(examples).items()}
     notes = [*examples.notes, *lengths_note(encoded["train"], settings.long)]
     if PartialState().is_main_process:
