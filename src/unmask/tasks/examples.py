@@ -103,7 +103,8 @@ def scheme_of(sentences: Sequence[Tagged], path: str) -> schemes.Scheme:
                 schemes.parse(tag)
             except Misuse as error:
                 raise Misuse(
-                    f"{path}, line {sentence.line + place}: {error}; --scheme none takes tags as they are"
+                    f"{path}, line {sentence.line_of(place)}: {error} ('{sentence.words[place]}'); "
+                    "--scheme none takes tags as they are"
                 ) from None
     return schemes.detect(one.tags or [] for one in sentences)
 
@@ -120,7 +121,7 @@ def check_tags(
         if broken is not None:
             if not repair:
                 raise Misuse(
-                    f"{path}, line {sentence.line + broken.place}: '{broken.found}' ('"
+                    f"{path}, line {sentence.line_of(broken.place)}: '{broken.found}' ('"
                     f"{sentence.words[broken.place]}') breaks the scheme {scheme}, which has "
                     f"'{broken.expected}' there: mend the file, or have it mended with --repair"
                 )
@@ -133,23 +134,26 @@ def check_tags(
 
 
 def in_scheme(sentences: Sequence[Tagged], scheme: Any) -> list[Tagged]:
-    """Return the sentences with their tags in another scheme."""
-    return [replace(one, tags=schemes.convert(one.tags or [], scheme)) for one in sentences]
+    """Return the sentences with their tags in another scheme, and beside them those that were given."""
+    return [replace(one, tags=schemes.convert(one.tags or [], scheme), given=one.tags) for one in sentences]
 
 
 def refuse_unknown(examples: Sequence[Any], labels: Sequence[str], path: str) -> None:
     """Refuse a label that was not learned, naming its line."""
     known = set(labels)
     for example in examples:
-        pairs = (
-            [(example.line, example.label)]
+        found = (
+            [(example.line, example.label, "")]
             if isinstance(example, Example)
-            else [(example.line + i, tag) for i, tag in enumerate(example.tags or [])]
+            else [
+                (example.line_of(place), tag, f" ('{example.words[place]}')")
+                for place, tag in enumerate(example.tags or [])
+            ]
         )
-        for line, label in pairs:
+        for line, label, word in found:
             if label is not None and label not in known:
                 raise Misuse(
-                    f"{path}, line {line}: the label '{label}' was not in the training data, which has "
+                    f"{path}, line {line}: the label '{label}'{word} was not in the training data, which has "
                     f"{', '.join(sorted(known))}"
                 )
 

@@ -113,8 +113,8 @@ class TunedModel:
         if not found:
             raise Misuse(f"{path}: expected examples to predict, got none: the file is empty")
         bare = [_unlabelled(example) for example in found]
-        encoded = self.encoder.encode(bare)
-        return self._answers(bare, encoded, progress), lengths_note(encoded, self.record.long)
+        encoded = self.encoder.encode(bare, str(path))
+        return self._answers(bare, encoded, progress), encoding_notes(encoded, self.record.long)
 
     def answers(self, examples: Sequence[Any], progress: Progress = silent) -> Iterator[dict[str, Any]]:
         """Return an answer for each example: its label and the probabilities, or its tags and entities."""
@@ -159,24 +159,25 @@ class TunedModel:
             found = files.check_tags(found, scheme, str(path), repair, notes)
             found = files.in_scheme(found, self.record.scheme)
         files.refuse_unknown(found, self.labels, str(path))
-        return self.score(found, notes=notes, progress=progress), notes
+        encoded = self.encoder.encode(found, str(path))
+        notes += encoding_notes(encoded, self.record.long)
+        return self.score(found, encoded, progress), notes
 
     def score(
-        self,
-        found: Sequence[Any],
-        *,
-        encoded: Encoded | None = None,
-        notes: list[str] | None = None,
-        progress: Progress = silent,
+        self, found: Sequence[Any], encoded: Encoded | None = None, progress: Progress = silent
     ) -> Scores:
-        """Score labelled examples."""
+        """Score labelled examples, which may have been encoded before."""
         encoded = encoded or self.encoder.encode(found)
-        if notes is not None:
-            notes += lengths_note(encoded, self.record.long)
         if self.record.task == "tag":
-            given = self._tags(found, encoded, progress)
+            tags = self._tags(found, encoded, progress)
             true = [sentence.tags for sentence in found]
-            return (token_scores if self.record.scheme is None else entity_scores)(true, given)
+            if self.record.scheme is None:
+                return token_scores(true, tags)
+            if self.record.scheme == "io":  # which merges neighbours of one type: the file's own tags decide
+                true = [sentence.given or sentence.tags for sentence in found]
+                scheme = schemes.detect(true)
+                tags = [schemes.convert(one, scheme) for one in tags]
+            return entity_scores(true, tags)
         rows = self._log_probs(len(found), encoded, progress)
         return class_scores(
             [example.label for example in found], [self.labels[int(row.argmax())] for row in rows]
@@ -234,12 +235,15 @@ def kind_of(task: Task) -> Any:
     return AutoModelForTokenClassification if task == "tag" else AutoModelForSequenceClassification
 
 
-def lengths_note(encoded: Encoded, long: str) -> list[str]:
-    """Say how many texts were longer than the window, and what became of them."""
-    if not encoded.overlong:
-        return []
-    how = "split into pieces" if long == "split" else "cut at the end"
-    return [f"{encoded.overlong:,} texts are longer than max_length and were {how}"]
+def encoding_notes(encoded: Encoded, long: str, examples: str = "texts") -> list[str]:
+    """Say how many texts were longer than the window and what became of them, and which words vanished."""
+    notes = []
+    if encoded.overlong:
+        how = "split into pieces" if long == "split" else "cut at the end"
+        notes.append(f"{encoded.overlong:,} {examples} are longer than max_length and were {how}")
+    if encoded.vanished:
+        notes.append(f"of {encoded.vanished:,} words in {examples} the tokenizer leaves nothing to tag")
+    return notes
 
 
 def _unlabelled(example: Any) -> Any:
