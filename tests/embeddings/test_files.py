@@ -1,5 +1,6 @@
 """A file's vectors: the same in every format, in one sitting or two, with the words beside them."""
 
+import gzip
 import io
 import json
 import shutil
@@ -12,7 +13,9 @@ from safetensors.numpy import load_file, save_file
 from unmask.embeddings import files
 from unmask.embeddings.encoder import Encoder
 from unmask.embeddings.files import Wanted, embed_file
+from unmask.embeddings.sense_corpus import count_sentences, read_sentences
 from unmask.embeddings.standardise import Standardiser, save_standardisers
+from unmask.embeddings.texts import read_texts
 from unmask.errors import Failure, Misuse
 
 TEXTS = [f"the old man walks at the {place}, {n}" for n in range(5) for place in ("bank", "casino", "house")]
@@ -193,6 +196,44 @@ def test_a_standardiser_is_applied(tmp_path, wanted):
     even = np.load(tmp_path / "even.npy")
     assert np.abs(even.mean(axis=0)).max() < 1e-5
     assert np.abs(even.std(axis=0) - 1).max() < 1e-5
+
+
+def test_a_standardiser_of_other_weights_is_refused(tmp_path, wanted, checkpoint):
+    even = Standardiser(np.zeros(32), np.ones(32))
+    for name, about in (
+        ("same", {"weights": Encoder.load(checkpoint("bert")).weights}),
+        ("other", {"model": "another", "weights": Encoder.load(checkpoint("electra")).weights}),
+        ("unknown", {}),
+    ):
+        save_standardisers({"2": even}, tmp_path / f"{name}.safetensors", about)
+    for name in ("same", "unknown"):
+        embed_file(wanted(standardiser=str(tmp_path / f"{name}.safetensors")), tmp_path / f"{name}.npy")
+    with pytest.raises(Misuse, match=r"other weights \(of another\): fit it anew"):
+        embed_file(wanted(standardiser=str(tmp_path / "other.safetensors")), tmp_path / "v.npy")
+
+
+def test_texts_without_words_in_front_leave_parquet_its_columns(tmp_path, wanted, texts):
+    import pyarrow.parquet as pq
+
+    texts.write_text("\u200d\n" * 5 + "the dog\n", encoding="utf-8")
+    embed_file(wanted(), tmp_path / "v.parquet")
+    assert pq.read_table(tmp_path / "v.parquet")["unit"].to_pylist() == ["the", "dog"]
+
+
+def damaged(path):
+    """A compressed file with a wrong byte in its middle."""
+    packed = bytearray(gzip.compress("".join(f"the dog {n}\n" for n in range(2000)).encode()))
+    packed[len(packed) // 2] ^= 0xFF
+    packed[len(packed) // 2 + 1] ^= 0xFF
+    path.write_bytes(packed)
+    return path
+
+
+def test_a_damaged_compressed_file_is_one_line(tmp_path):
+    for read in (read_texts, read_sentences):
+        with pytest.raises(Failure, match="the compressed file is damaged"):
+            list(read(damaged(tmp_path / "t.data.xml.gz")))
+    assert count_sentences(tmp_path / "t.data.xml.gz") == 0
 
 
 @pytest.mark.parametrize(

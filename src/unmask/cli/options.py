@@ -47,7 +47,7 @@ Options = Annotated[
         "--option", help="Of the construction, as NAME=VALUE: pivot, order, power, rounds, tolerance, sweeps."
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of whatever is drawn at random.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of whatever is drawn at random.")]
 Truncate = Annotated[
     bool, typer.Option("--truncate", help="Drop the end of a text longer than the model's window.")
 ]
@@ -104,6 +104,14 @@ def with_local_cluster(arguments: list[str]) -> list[str]:
             if after.startswith("-") or Path(after).exists():
                 full.append("local")
     return full
+
+
+def check_place(out: Path) -> None:
+    """Refuse a file that can't be written, before hours of work have gone into what it is to hold."""
+    if out.is_dir():
+        raise Misuse(f"'{out}' is a directory: give the name of a file in it")
+    if not out.parent.is_dir():
+        raise Misuse(f"there is no directory '{out.parent}' for '{out.name}': make it, or give another name")
 
 
 def parse_candidates(given: str) -> Any:

@@ -150,7 +150,7 @@ def chunk_encoder(wanted: Wanted) -> Callable[[], Callable[[tuple[int, list[Numb
         reader = encoder.reader(
             unit=wanted.unit, pooling=wanted.pooling, split=wanted.split, long=wanted.long
         )
-        even = Standardiser.load(statistics, choice.name) if statistics else None
+        even = Standardiser.load(statistics, choice.name, encoder.weights) if statistics else None
 
         def embed(task: tuple[int, list[Numbered]]) -> Embedded:
             _, texts = task

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -43,7 +44,7 @@ def lines_of(path: str | Path) -> Iterator[tuple[int, str]]:
             yield number, line.rstrip("\r\n").removeprefix("\ufeff")
     except UnicodeDecodeError:
         raise Misuse(f"{path}, line {number + 1}: expected UTF-8 text: convert the file") from None
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise Failure(f"{path}: the compressed file is damaged ({error}): take another copy") from None
     finally:
         if stream is not sys.stdin:
