@@ -9,7 +9,8 @@
 Each part is done for the embedded model and for its twin: the same architecture and tokenizer, weights fresh.
 Results go to docs/figures/encoders.json as they come, figures beside it, and the tables of the pages are
 rewritten from there (between `% encoders: NAME` and `% end`), unless --out says another file. A run of
-fine-tuning that was killed goes on where it was; parts that are in the results are skipped unless named.
+fine-tuning that was killed goes on where it was; parts that are in the results for these very weights are
+skipped unless named.
 
 The files that DATA calls dev are never used to choose anything: where an epoch has to be chosen, a tenth of
 the training file is held out. The weight of the sense prior, 0.05, was chosen on SemEval-2007.
@@ -80,13 +81,15 @@ def main() -> None:
         estimate(arguments.data)
         return
     for part in () if arguments.tables else arguments.only or PARTS:
-        if part in found and not arguments.only:
+        marks = {model: mark(model, arguments) for model in arguments.models}
+        if marks.items() <= found.get(part, {}).get("marks", {}).items() and not arguments.only:
             print(f"{part}: in {out.name} already", file=sys.stderr)
             continue
         begun = time.monotonic()
         done = {"isotropy": isotropy, "wsd": wsd}.get(part, tuned)(part, arguments)
         found = results(out)  # anew: another process may have done another part meanwhile
-        found[part] = found.get(part, {}) | done
+        known = found.get(part, {})
+        found[part] = known | done | {"marks": known.get("marks", {}) | marks}
         found[part]["seconds"] = round(time.monotonic() - begun)
         if arguments.examples:
             found[part]["examples"] = arguments.examples

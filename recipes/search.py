@@ -24,6 +24,8 @@ from english import HERE, encoder, write_texts
 
 from unmask.training import read_settings, train
 
+LENGTH = 128
+"""Tokens of a row, as in english.toml."""
 ROWS = 480
 """Held-out rows of a domain: the standard error of a difference is about 0.02 nats."""
 TRIALS: dict[str, dict[str, Any]] = {
@@ -35,18 +37,17 @@ TRIALS: dict[str, dict[str, Any]] = {
     "body rate doubled": {"body_rate": 4e-3},
     "AdamW, 8e-4": {"optimizer": "adamw", "body_rate": 8e-4},
     "16 rows a step": {"batch": 16},
-    "rows of 64 tokens": {"max_length": 64, "batch": 64},
     "4 of 6 layers": {"layers": (0, 1, 3, 5)},
 }
 
 
 def trial(name: str, changes: dict[str, Any], options: argparse.Namespace, text: Path) -> dict[str, Any]:
     """Do one run, or find it done; returns its numbers."""
-    home = options.work / name.replace(" ", "-")
+    home = options.work / f"{options.tokens}-{name.replace(' ', '-')}"
     done = home.with_suffix(".json")
     if not done.exists():
-        size = {"batch": 32, "max_length": 128, **changes}
-        steps = options.tokens // (size["batch"] * size["max_length"])
+        batch = changes.get("batch", 32)
+        steps = options.tokens // (batch * LENGTH)
         corpora = (
             *(
                 beginning(options.data / "corpus" / f"{corpus}.txt.gz", text / f"{corpus}.txt")
@@ -59,12 +60,12 @@ def trial(name: str, changes: dict[str, Any], options: argparse.Namespace, text:
             start=str(encoder()),
             corpora=corpora,
             held_out_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
-            **{"batch": 32, **changes},
+            **{**changes, "batch": batch},
             steps=steps,
             warmup=steps // 10,
             decay=steps - steps // 10,
             evaluate_every=steps,
-            evaluate_rows=ROWS * 128 // size["max_length"],
+            evaluate_rows=ROWS,
         )
         begun = time.monotonic()
         result = train(settings, home)
@@ -97,8 +98,10 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=list(TRIALS), help="the trials to do [default: all]")
     options = parser.parse_args()
     text = write_texts(options.data, options.work)
-    names = options.only or list(TRIALS)
-    rows = [trial(name, TRIALS[name], options, text) for name in names]
+    for name in options.only or TRIALS:
+        trial(name, TRIALS[name], options, text)
+    done = [options.work / f"{options.tokens}-{name.replace(' ', '-')}.json" for name in TRIALS]
+    rows = [json.loads(path.read_text()) for path in done if path.exists()]
     write_table(rows, options.work / "table.md")
     print((options.work / "table.md").read_text(encoding="utf-8"))
 

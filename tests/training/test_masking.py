@@ -73,8 +73,12 @@ def test_mask_only_leaves_no_other_trace(ids, vocabulary, unigram):
 
 def test_whole_words_are_chosen_together_at_the_same_rate(ids, vocabulary, unigram):
     rule = Masking(whole_words=True)
-    _, labels = mask(ids, rule, vocabulary, unigram, np.random.default_rng(5))
+    corrupted, labels = mask(ids, rule, vocabulary, unigram, np.random.default_rng(5))
     chosen = labels != IGNORED
+    masked = (corrupted[chosen] == vocabulary.mask).mean()
+    kept = (corrupted[chosen] == ids[chosen]).mean()
+    assert abs(masked - 0.8) < 0.006  # fates are drawn by the token or the word: within 3σ of either
+    assert 0.094 < kept < 0.13  # a tenth, and the replacements that happen to be the token itself
     piece = vocabulary.continues[ids]
     after_ordinary = np.r_[False, ~vocabulary.special[ids[:-1]]]
     inside = piece & after_ordinary

@@ -1,6 +1,7 @@
 """The run as a whole: it learns, it survives a kill to the last digit, and two processes do what one does."""
 
 import json
+import math
 import os
 import random
 import signal
@@ -14,6 +15,7 @@ import torch
 import toy
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
+from tiny import ARCHITECTURES, WORDS
 from unmask.training import Settings, train
 from unmask.training.denormals import without_denormals
 
@@ -186,9 +188,33 @@ def test_a_finished_run_can_be_taken_further(learned, tmp_path):
     settings, result, _ = learned
     longer = replace(settings, steps=203, decay=3)
     again = train(longer, result.model.parent)
-    steps = [entry["step"] for entry in again.history if "loss" in entry]
-    assert max(steps) <= 203
+    assert (result.model.parent / "checkpoint-203").is_dir()
+    assert max(entry["step"] for entry in again.history) == 203
     assert again.history[: len(result.history) - 2] == result.history[: len(result.history) - 2]
+
+
+@pytest.mark.parametrize("kind", sorted(ARCHITECTURES))
+def test_every_architecture_can_be_trained_further(kind, tmp_path, checkpoint):
+    letters = [*"ACDEFGHIKLMNPQRSTVWY"] if kind == "esm" else [f"{word} " for word in WORDS]
+    generator = random.Random(0)
+    lines = ["".join(generator.choices(letters, k=20)) for _ in range(40)]
+    (tmp_path / "text.txt").write_text("\n\n".join(lines))
+    settings = Settings(
+        corpora=(f"text={tmp_path / 'text.txt'}",),
+        start=str(checkpoint(kind)),
+        steps=2,
+        batch=2,
+        max_length=32,
+        hold_out=10,
+        packing=False,
+    )
+    result = train(settings, tmp_path / "run")
+    assert math.isfinite(result.scores["text"].loss)
+    before, after = (
+        AutoModelForMaskedLM.from_pretrained(place).get_input_embeddings().weight
+        for place in (checkpoint(kind), result.model)
+    )
+    assert not torch.equal(before, after)
 
 
 def test_denormal_numbers_are_back_after_a_run():

@@ -6,6 +6,7 @@ import resource
 import shutil
 from collections import namedtuple
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import toy
@@ -69,6 +70,7 @@ def test_a_fresh_model_without_tokenizer_or_vocabulary(settings, tmp_path):
 def test_an_output_directory_of_another_run_is_left_as_it_is(settings, tmp_path):
     out = tmp_path / "run"
     claim(out, settings)
+    (out / "checkpoint-2").mkdir()  # without work of its own, it would be taken over
     before = (out / "settings.json").read_bytes()
     refusal(Misuse, "holds another run .rate was 0.15, now 0.4", replace(settings, rate=0.4), out)
     assert (out / "settings.json").read_bytes() == before
@@ -160,6 +162,70 @@ def test_a_penalty_on_texts_too_short_for_two_positions(settings, tmp_path):
         packing=False,
     )
     refusal(Misuse, "too short", short, tmp_path / "run")
+
+
+def test_a_penalty_goes_on_past_a_batch_of_short_texts(settings, tmp_path):
+    """One word each but for some: batches without two positions cost nothing, and end nothing."""
+    path = tmp_path / "mixed.txt"
+    lines = ["the old jax sees a vax in the house"] * 20 + ["jax", "nax", "vax", "the"] * 20
+    path.write_text("\n\n".join(lines))
+    mixed = replace(
+        settings,
+        corpora=(f"mixed={path}",),
+        vocabulary=40,
+        compatibility=1.0,
+        compatibility_nearest=4,
+        packing=False,
+        batch=2,
+        steps=12,
+    )
+    train(mixed, tmp_path / "run")
+
+
+def test_held_out_text_of_a_trained_name_is_refused(settings, tmp_path):
+    name = settings.corpora[0].partition("=")[0]
+    other = tmp_path / "other.txt"
+    other.write_text("another text\n")
+    refusal(
+        Misuse,
+        "two corpora are called",
+        replace(settings, held_out_corpora=(f"{name}={other}",)),
+        tmp_path / "run",
+    )
+
+
+def test_after_a_refusal_the_corrected_command_runs(settings, tmp_path):
+    out = tmp_path / "run"
+    refusal(Misuse, "ask for fewer", replace(settings, vocabulary=90_000), out)
+    train(replace(settings, steps=2), out)
+
+
+def test_a_corpus_that_changed_between_two_sittings_is_refused(settings, tmp_path):
+    out = tmp_path / "run"
+    short = replace(settings, steps=2, save_every=2)
+    train(short, out)
+    path = Path(settings.corpora[0].partition("=")[2])
+    path.write_text(path.read_text() + "\n\none more document\n")
+    refusal(Misuse, "has changed since", replace(short, steps=4), out)
+
+
+@pytest.mark.parametrize(
+    "content", [None, "{}", '{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}', "{nothing"]
+)
+def test_a_start_that_is_no_masked_model_is_one_line(settings, tmp_path, content):
+    start = tmp_path / "start"
+    start.mkdir()
+    if content is not None:
+        (start / "config.json").write_text(content)
+    refusal(Misuse, "expected a", replace(settings, start=str(start)), tmp_path / "run")
+    if content is not None:
+        file = replace(settings, start=str(start / "config.json"))
+        refusal(Misuse, "expected a", file, tmp_path / "other")
+
+
+def test_the_embedded_model_can_be_started_from(settings, tmp_path):
+    result = train(replace(settings, start="english", vocabulary=0, steps=2, batch=2), tmp_path / "run")
+    assert json.loads((result.model / "config.json").read_text())["vocab_size"] == 8192
 
 
 def test_a_batch_that_the_processes_cannot_share(settings, tmp_path):

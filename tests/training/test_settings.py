@@ -29,6 +29,13 @@ def test_a_file_is_read_and_overridden(tmp_path):
         ('optimizer = "sgd"', "adamw or muon"),
         ("save_every = 0", "save_every"),
         ("compatibility = -1.0", "penalty needs"),
+        ("body_rate = nan", "body_rate above 0"),
+        ("head_rate = -1.0", "head_rate above 0"),
+        ("dropout = 2.0", "dropout"),
+        ("seed = -1", "seed of at least 0"),
+        ("vocabulary = -5", "vocabulary of at least 0"),
+        ('layers = ["a"]', "numbers of layers"),
+        ('[shares]\na = "x"', "number as each"),
     ],
 )
 def test_wrong_settings_are_refused_in_one_line(tmp_path, text, message):

@@ -7,6 +7,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM
 
+from tiny import ARCHITECTURES
 from unmask.errors import Failure, Misuse
 from unmask.training import start
 from unmask.training.masking import Unigram
@@ -58,6 +59,29 @@ def test_an_encoder_gets_a_head_of_its_embeddings_and_the_unigram(encoder):
     assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
     torch.testing.assert_close(model.get_output_embeddings().bias.double(), torch.tensor(unigram.log_prob()))
     assert torch.equal(model.cls.predictions.transform.dense.weight, torch.eye(16))
+
+
+@pytest.mark.parametrize("kind", sorted(ARCHITECTURES))
+def test_every_bare_encoder_gets_a_head_and_every_whole_model_keeps_its_own(kind, tmp_path, checkpoint):
+    """The head's answer to a state is, at first, the state itself; so with one vector for every token ..."""
+    whole, headless = start.from_checkpoint(checkpoint(kind), next_sentence=False, dropout=0.0)
+    assert not headless
+    whole.base_model.save_pretrained(tmp_path)
+    model, headless = start.from_checkpoint(tmp_path, next_sentence=False, dropout=0.0)
+    assert headless
+    size = model.get_output_embeddings().weight.shape[0]
+    unigram = Unigram.of(np.arange(1.0, size + 1), [0, 1])
+    start.begin_head(model, unigram)
+    with torch.no_grad():
+        model.get_output_embeddings().weight.zero_()  # ... what is left is the bias
+        logits = model(input_ids=torch.tensor([[5, 6, 7]])).logits[0, 1]
+    torch.testing.assert_close(logits.double(), torch.tensor(unigram.log_prob()))
+    shape = (model.get_output_embeddings().weight.shape[1], model.config.hidden_size)
+    inside = {id(weight) for weight in model.base_model.parameters()}
+    dense = [
+        m.weight for m in model.modules() if isinstance(m, torch.nn.Linear) and id(m.weight) not in inside
+    ]
+    assert any(w.shape == shape and torch.equal(w, torch.eye(*shape)) for w in dense)
 
 
 def test_a_model_with_a_head_keeps_it(tmp_path):

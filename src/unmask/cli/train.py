@@ -24,12 +24,18 @@ def train(
     held_out: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE of text to evaluate on, never trained on. Repeatable.")
     ] = None,
+    hold_out: Annotated[
+        int | None,
+        typer.Option(help="Hold out one document in so many of each corpus; 0: none [default: 100]."),
+    ] = None,
     settings: Annotated[
         Path | None, typer.Option(help="TOML file of settings; the options here override it.")
     ] = None,
     start: Annotated[
         str | None,
-        typer.Option(help="bert-tiny, bert-mini, bert-base, xlm-r-base, a config file or a checkpoint."),
+        typer.Option(
+            help="bert-tiny, bert-mini, bert-base, xlm-r-base, a config file, a checkpoint or english."
+        ),
     ] = None,
     vocabulary: Annotated[
         int | None, typer.Option(help="Tokens to train, or to cut a checkpoint's to.")
@@ -43,6 +49,10 @@ def train(
     ] = None,
     batch: Annotated[int | None, typer.Option(help="Rows of a step, over all processes.")] = None,
     max_length: Annotated[int | None, typer.Option(help="Tokens in a row.")] = None,
+    packing: Annotated[
+        bool | None,
+        typer.Option("--packing/--alone", help="Several short documents in a row, or each in its own."),
+    ] = None,
     rate: Annotated[float | None, typer.Option(help="Share of the tokens that are predicted.")] = None,
     whole_words: Annotated[bool | None, typer.Option(help="Mask whole words.")] = None,
     next_sentence: Annotated[bool | None, typer.Option(help="Learn next-sentence prediction too.")] = None,
@@ -64,6 +74,7 @@ def train(
         settings,
         corpora=tuple(corpus) if corpus else None,
         held_out_corpora=tuple(held_out) if held_out else None,
+        hold_out=hold_out,
         start=start,
         vocabulary=vocabulary,
         steps=steps,
@@ -71,6 +82,7 @@ def train(
         decay=decay,
         batch=batch,
         max_length=max_length,
+        packing=packing,
         rate=rate,
         whole_words=whole_words,
         next_sentence=next_sentence,

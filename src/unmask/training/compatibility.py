@@ -59,10 +59,12 @@ class Pairs:
         return self.batch["input_ids"].gather(1, self.places)
 
 
-def draw_pairs(batch: Batch, special: Tensor, rule: Compatibility, generator: np.random.Generator) -> Pairs:
+def draw_pairs(
+    batch: Batch, special: Tensor, rule: Compatibility, generator: np.random.Generator
+) -> Pairs | None:
     """Undo the masking of the batch's first rows that have two fit positions, and draw the two in each.
 
-    Fit are ordinary tokens of one segment, `nearest` to `farthest` apart.
+    Fit are ordinary tokens of one segment, `nearest` to `farthest` apart. A batch without any gives None.
     """
     ids = torch.where(batch["labels"] == IGNORED, batch["input_ids"], batch["labels"])
     ordinary = ~special[ids] & (batch["segments"] >= 0)
@@ -80,10 +82,7 @@ def draw_pairs(batch: Batch, special: Tensor, rule: Compatibility, generator: np
         if len(rows) == rule.texts:
             break
     if not rows:
-        raise Misuse(
-            f"the compatibility penalty needs two ordinary tokens {rule.nearest} to {rule.farthest} apart in "
-            "one text, got a batch of texts too short for that: join short lines, or lower `nearest`"
-        )
+        return None
     chosen = torch.tensor(rows)
     kept = {name: value[chosen] for name, value in batch.items() if value.dim() == 2}
     return Pairs({**kept, "input_ids": ids[chosen]}, torch.stack(places))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +54,7 @@ class Corpus:
                         empty = False
                         yield document
                         document = []
-        except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
+        except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise Misuse(
                 f"{self.path}: expected UTF-8 text (or gzip of it), got bytes that are not ({error}): "
                 "convert the file, e.g. with iconv -t UTF-8"
@@ -75,6 +76,17 @@ class Corpus:
             raise _unreadable(self.path, error) from None
         return digest.hexdigest()
 
+    def size(self) -> int:
+        """How many bytes of text there are, unpacked."""
+        try:
+            with self.path.open("rb") as stream:
+                if stream.read(2) != b"\x1f\x8b":
+                    return self.path.stat().st_size
+            with gzip.open(self.path) as packed:
+                return sum(len(block) for block in iter(lambda: packed.read(1 << 20), b""))
+        except (OSError, EOFError, zlib.error):
+            return 0  # reading it for its text will say what is wrong
+
     def _open(self) -> IO[str]:
         try:
             with self.path.open("rb") as stream:
@@ -88,12 +100,12 @@ class Corpus:
         return self.path.open(encoding="utf-8")
 
 
-def corpora(texts: Sequence[str]) -> list[Corpus]:
-    """Parse several corpora; their names must differ."""
+def corpora(texts: Sequence[str], beside: Sequence[Corpus] = ()) -> list[Corpus]:
+    """Parse several corpora; their names must differ, also from those that they stand beside."""
     if not texts:
         raise Misuse("expected at least one corpus, got none: give e.g. --corpus wiki=wiki.txt.gz")
     parsed = [Corpus.parse(text) for text in texts]
-    names = [corpus.name for corpus in parsed]
+    names = [corpus.name for corpus in (*beside, *parsed)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise Misuse(f"two corpora are called {twice[0]!r}: give each its own NAME=FILE")

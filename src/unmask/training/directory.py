@@ -32,7 +32,10 @@ MAY_CHANGE = {
 
 
 def claim(out: Path, settings: Recorded, kind: str = "a training run") -> None:
-    """Take an empty directory, or one that holds this very run; refuse any other."""
+    """Take an empty directory, or one that holds this very run; refuse any other.
+
+    A directory in which nothing was done yet, because the first command was refused, say, is taken over.
+    """
     record = out / "settings.json"
     wanted = settings.record()
     if record.exists():
@@ -45,7 +48,10 @@ def claim(out: Path, settings: Recorded, kind: str = "a training run") -> None:
             for name in {*found, *wanted} - MAY_CHANGE
             if _unspelled(found.get(name)) != _unspelled(wanted.get(name))
         )
-        if differ:
+        if differ and not _holds_work(out):
+            for made in ("tokenizer", "tokens", "full"):
+                shutil.rmtree(out / made, ignore_errors=True)
+        elif differ:
             name = differ[0]
             raise Misuse(
                 f"{out} holds another run ({name} was {found.get(name)!r}, now {wanted.get(name)!r}): "
@@ -57,6 +63,11 @@ def claim(out: Path, settings: Recorded, kind: str = "a training run") -> None:
     partial = out / "settings.json.partial"
     partial.write_text(json.dumps(wanted, indent=1))
     partial.replace(record)
+
+
+def _holds_work(out: Path) -> bool:
+    """Whether a directory holds checkpoints, a result, or chunks of `unmask embed`."""
+    return any(next(out.glob(pattern), None) for pattern in ("checkpoint-*", "model", "*.npz"))
 
 
 def _unspelled(value: Any) -> Any:

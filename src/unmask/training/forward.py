@@ -60,7 +60,7 @@ class Gathering:
         else:
             raise Misuse(
                 f"several segments in a row need one of {', '.join(sorted(PACKABLE))}, got "
-                f"{self.model.config.model_type}: train it with packing off"
+                f"{self.model.config.model_type}: train it with packing off (--alone)"
             )
         if "token_type_ids" in self.takes:
             arguments["token_type_ids"] = batch["token_type_ids"] * (self._types() > 1)

@@ -8,6 +8,7 @@ finds it made.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from unmask.errors import Misuse
+from unmask.mlm import window_of
+from unmask.models import locate
 from unmask.training import held_out, start
 from unmask.training.batches import Corruption, MixedRows, RowSource
 from unmask.training.corpus import Corpus, corpora, shares_by_size, stated_shares
@@ -23,7 +26,7 @@ from unmask.training.masking import Unigram, Vocabulary
 from unmask.training.packing import Marks, Packing
 from unmask.training.sentence_pairs import SentencePairs
 from unmask.training.settings import Settings
-from unmask.training.tokenfile import TokenFile, split, write
+from unmask.training.tokenfile import TokenFile, closing_id, split, write
 from unmask.training.vocabulary import cut, train_vocabulary
 
 
@@ -44,6 +47,7 @@ class Materials:
 def gather(settings: Settings, directory: Path) -> Materials:
     """Make the tokenizer and the token files, or find them, and set up the streams of rows."""
     texts = corpora(settings.corpora)
+    held_texts = corpora(settings.held_out_corpora, beside=texts) if settings.held_out_corpora else []
     tokenizer, kept = _tokenizer(settings, texts, directory)
     vocabulary = Vocabulary.of(tokenizer)
     files = {text.name: _tokens(text, tokenizer, directory) for text in texts}
@@ -58,10 +62,11 @@ def gather(settings: Settings, directory: Path) -> Materials:
         sources[name] = _source(settings, tokenizer, file, trained)
         if len(held):
             domains[name] = _held(settings, tokenizer, file, held, vocabulary, unigram)
-    for text in corpora(settings.held_out_corpora) if settings.held_out_corpora else []:
+    for text in held_texts:
         file = _tokens(text, tokenizer, directory)
         domains[text.name] = _held(settings, tokenizer, file, np.arange(file.documents), vocabulary, unigram)
     _refuse_tiny(settings, files)
+    _refuse_short(settings, files)
     corruption = Corruption(settings.masking, vocabulary, unigram)
     length = settings.steps * settings.batch
     rows = MixedRows(sources, shares, corruption, length=length, seed=settings.seed)
@@ -69,9 +74,20 @@ def gather(settings: Settings, directory: Path) -> Materials:
     return Materials(tokenizer, vocabulary, unigram, shares, sizes, rows, domains, kept)
 
 
+def refuse_changed(settings: Settings, directory: Path) -> None:
+    """Refuse to go on with a run whose texts are no longer those that it began with."""
+    for text in corpora(settings.corpora):
+        about = directory / "tokens" / text.name / "about.json"
+        if about.exists() and json.loads(about.read_text())["corpus"] != text.fingerprint():
+            raise Misuse(
+                f"{text.path} has changed since the run in {directory} began: restore it, or give another "
+                "output directory"
+            )
+
+
 def first_model(settings: Settings, materials: Materials) -> Any:
     """The model before the first step, from the preset or the checkpoint that the settings name."""
-    path = Path(settings.start)
+    path = Path(locate(settings.start))
     if settings.start in start.PRESETS or path.is_file():
         return start.from_scratch(
             settings.start,
@@ -94,7 +110,7 @@ def first_model(settings: Settings, materials: Materials) -> Any:
         start.keep_tokens(model, materials.kept)
     if headless:
         start.begin_head(model, materials.unigram)
-    room = model.config.max_position_embeddings - (2 if "roberta" in model.config.model_type else 0)
+    room = window_of(model, materials.tokenizer)
     if settings.max_length > room:
         raise Misuse(
             f"expected a max_length of at most {room} for this checkpoint, got {settings.max_length}"
@@ -106,17 +122,16 @@ def _tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> tupl
     from transformers import AutoTokenizer
 
     home, kept_file = directory / "tokenizer", directory / "tokenizer" / "kept.npy"
-    source = settings.tokenizer or (settings.start if Path(settings.start).is_dir() else "")
+    begin = Path(locate(settings.start))
+    source = settings.tokenizer or (str(begin) if begin.is_dir() else "")
     cutting = bool(settings.vocabulary) and bool(source)
     if (home / "tokenizer.json").exists():
         kept = np.load(kept_file).tolist() if cutting else None
         return AutoTokenizer.from_pretrained(home), kept
     kept = None
     if source:
-        if Path(settings.start).is_dir():
-            from transformers import AutoConfig
-
-            start.refuse_causal(AutoConfig.from_pretrained(settings.start), Path(settings.start))
+        if begin.is_dir():
+            start.read_config(begin)  # refuses what can't be trained, before the corpus is read
         tokenizer = AutoTokenizer.from_pretrained(source)
         if cutting:
             full = {
@@ -137,6 +152,7 @@ def _tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> tupl
             alpha=settings.alpha,
             lowercase=settings.lowercase,
             seed=settings.seed,
+            shares=settings.shares,
         )
     tokenizer.model_max_length = max(settings.max_length, 512)
     home.mkdir(parents=True, exist_ok=True)
@@ -147,7 +163,9 @@ def _tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> tupl
 
 
 def _tokens(text: Corpus, tokenizer: Any, directory: Path) -> TokenFile:
-    origin = hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest()
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    spelled = backend.to_str() if backend is not None else json.dumps(tokenizer.get_vocab(), sort_keys=True)
+    origin = hashlib.sha256(spelled.encode()).hexdigest()
     return write(text, tokenizer, directory / "tokens" / text.name, origin)
 
 
@@ -158,7 +176,7 @@ def _shares(settings: Settings, sizes: Mapping[str, int]) -> dict[str, float]:
 
 
 def _marks(tokenizer: Any) -> Marks:
-    return Marks(tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id)
+    return Marks(tokenizer.cls_token_id, closing_id(tokenizer), tokenizer.pad_token_id)
 
 
 def _source(settings: Settings, tokenizer: Any, file: TokenFile, documents: Any) -> SentencePairs | Packing:
@@ -187,4 +205,16 @@ def _refuse_tiny(settings: Settings, files: Mapping[str, TokenFile]) -> None:
         raise Misuse(
             f"expected text for one batch ({settings.batch} rows of {settings.max_length} = {need} tokens), "
             f"got {have} tokens: give more text, or lower the batch or max_length"
+        )
+
+
+def _refuse_short(settings: Settings, files: Mapping[str, TokenFile]) -> None:
+    """A penalty that no text has two positions for would be none."""
+    rule = settings.penalty
+    longest = max(int(file.lengths().max()) for file in files.values())
+    if rule.weight > 0 and longest <= rule.nearest:
+        raise Misuse(
+            f"the compatibility penalty needs two tokens {rule.nearest} to {rule.farthest} apart in one "
+            f"text, but the texts are too short: the longest has {longest}; join short lines, or lower "
+            "compatibility_nearest"
         )

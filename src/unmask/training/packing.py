@@ -9,6 +9,7 @@ any row can be made at any time, which is what an exact resumption needs.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -76,14 +77,16 @@ class Packing:
         self.tokens, self.documents, self.max_length = tokens, documents, max_length
         self.marks, self.alone = marks, alone
         self._epoch = lru_cache(maxsize=2)(self._make_epoch)
+        self._ends: dict[int | None, list[int]] = {}  # by seed, where each epoch that was seen ends
 
     def row(self, number: int, seed: int | None) -> Row:
         """Row `number` of an endless stream through the epochs; without a seed, in the given order."""
-        epoch, plan, order, bounds = 0, *self._epoch(seed, 0)
-        while number >= len(bounds) - 1:
-            number -= len(bounds) - 1
-            epoch += 1
-            plan, order, bounds = self._epoch(seed, epoch)
+        ends = self._ends.setdefault(seed, [])
+        while not ends or number >= ends[-1]:
+            ends.append((ends[-1] if ends else 0) + len(self._epoch(seed, len(ends))[2]) - 1)
+        epoch = bisect_right(ends, number)
+        plan, order, bounds = self._epoch(seed, epoch)
+        number -= ends[epoch - 1] if epoch else 0
         return self._fill(plan[bounds[number] : bounds[number + 1]], order)
 
     def rows(self) -> int:

@@ -11,6 +11,7 @@ A run's directory holds `settings.json`, the tokenizer and token files, `checkpo
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,11 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from unmask.errors import Misuse
+from unmask.errors import Failure, Misuse
 from unmask.training import directory as run_directory
 from unmask.training.denormals import without_denormals
 from unmask.training.held_out import Score
-from unmask.training.materials import Materials, first_model, gather
+from unmask.training.materials import Materials, first_model, gather, refuse_changed
 from unmask.training.optimizer import parameters_of
 from unmask.training.report import write_result
 from unmask.training.settings import Settings
@@ -57,7 +58,9 @@ def train(settings: Settings, out: Path, *, courteous: bool = False) -> Result:
 def _train(settings: Settings, out: Path, courteous: bool) -> Result:
     from accelerate import PartialState
     from transformers import set_seed
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()  # ours are lines; theirs would draw over them at every checkpoint
     state = PartialState()
     if settings.batch % (state.num_processes * settings.accumulate):
         raise Misuse(
@@ -67,6 +70,8 @@ def _train(settings: Settings, out: Path, courteous: bool) -> Result:
     with state.main_process_first():
         if state.is_main_process:
             run_directory.claim(out, settings)
+            if run_directory.last_checkpoint(out) is not None:
+                refuse_changed(settings, out)
         materials = gather(settings, out)
         set_seed(settings.seed)
         model = first_model(settings, materials)
@@ -75,6 +80,11 @@ def _train(settings: Settings, out: Path, courteous: bool) -> Result:
     trainer = _trainer(settings, out, model, materials, courteous)
     trainer.train(resume_from_checkpoint=run_directory.last_checkpoint(out))
     scores = trainer.scores()
+    lost = sorted(name for name, score in scores.items() if not math.isfinite(score.loss))
+    if lost:
+        raise Failure(
+            f"the held-out loss of {lost[0]} is no number: lower body_rate and head_rate or lengthen warmup"
+        )
     history = list(trainer.state.log_history)
     if state.is_main_process:
         write_result(out, settings, materials, trainer.model, scores, history)

@@ -35,7 +35,9 @@ class SentencePairs:
         if not len(self.several) or len(documents) < 2:
             raise Misuse(
                 f"corpus {tokens.name!r}: next-sentence prediction needs at least 2 documents and one with 2 "
-                "paragraphs, got fewer: put a paragraph a line, blank lines between documents, or go without"
+                f"paragraphs, both to train on and held out, got {len(documents)} and {len(self.several)} in "
+                "one of the two: put a paragraph a line, blank lines between documents, lower --hold-out (0: "
+                "none), or go without"
             )
         # a document is drawn as often as it has neighbouring paragraphs
         weights = np.asarray(paragraphs, dtype=float)[np.asarray(paragraphs) > 1] - 1

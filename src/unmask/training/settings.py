@@ -7,6 +7,7 @@ is refused. It can be read from a TOML file, whose keys are the names below.
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -45,7 +46,7 @@ class Settings:
     randomised: float = 0.1  # and how many a random token; the rest stay
     whole_words: bool = False  # choose words instead of tokens
     compatibility: float = 0.0  # weight of the compatibility penalty
-    compatibility_texts: int = 4  # texts of a batch that it looks at
+    compatibility_texts: int = 4  # texts of a batch (of each process's part) that it looks at
     compatibility_nearest: int = 1  # least distance of its two positions
     compatibility_farthest: int = 8  # largest distance
     compatibility_huber: float = 1.0  # where its square turns into a line
@@ -75,6 +76,18 @@ class Settings:
             raise Misuse(
                 f"expected a batch and accumulate of at least 1, got {self.batch} and {self.accumulate}"
             )
+        for name in ("body_rate", "head_rate"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise Misuse(f"expected a {name} above 0, got {getattr(self, name)}")
+        for name in ("weight_decay", "clip", "seed", "vocabulary", "hold_out"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise Misuse(f"expected a {name} of at least 0, got {getattr(self, name)}")
+        if not 0 <= self.dropout < 1:
+            raise Misuse(f"expected a dropout from 0 to below 1, got {self.dropout}")
+        if any(isinstance(layer, bool) or not isinstance(layer, int) for layer in self.layers):
+            raise Misuse(f"expected the numbers of layers to keep, from 0 on, got {list(self.layers)}")
+        if not all(isinstance(share, int | float) for share in self.shares.values()):
+            raise Misuse(f"expected a number as each corpus's share, got {dict(self.shares)}")
         if self.optimizer not in ("adamw", "muon"):
             raise Misuse(f"expected optimizer adamw or muon, got {self.optimizer!r}")
         if min(self.evaluate_every, self.evaluate_rows, self.save_every, self.log_every) < 1:
@@ -118,7 +131,7 @@ def read_settings(path: Path | None, **overrides: Any) -> Settings:
             raise Misuse(
                 f"{path}: the settings could not be read ({error.strerror}): check the path"
             ) from None
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise Misuse(f"{path}: expected TOML, got a syntax error ({error})") from None
     values.update({name: value for name, value in overrides.items() if value is not None})
     return Settings(**{name: _checked(name, value) for name, value in values.items()})

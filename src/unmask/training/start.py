@@ -59,7 +59,7 @@ def from_scratch(preset: str, tokenizer: Any, *, max_length: int, next_sentence:
     if preset in PRESETS:
         shape = {"model_type": "bert", "max_position_embeddings": 512, **PRESETS[preset]}
     elif Path(preset).exists():
-        shape = AutoConfig.from_pretrained(preset).to_dict()
+        shape = read_config(Path(preset)).to_dict()
     else:
         raise Misuse(
             f"expected a preset ({', '.join(PRESETS)}) or the path of a config, got {preset!r}: choose one"
@@ -81,13 +81,8 @@ def from_scratch(preset: str, tokenizer: Any, *, max_length: int, next_sentence:
 
 def from_checkpoint(path: Path, *, next_sentence: bool, dropout: float) -> tuple[Any, bool]:
     """Load a masked language model, or an encoder and add a head; and whether it came without one."""
-    from transformers import AutoConfig
-
-    if not (path / "config.json").exists():
-        raise Misuse(f"{path}: expected a checkpoint directory with config.json, found none: check the path")
+    config = read_config(path)
     try:
-        config = AutoConfig.from_pretrained(path)
-        refuse_causal(config, path)
         config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
         config.tie_word_embeddings = True
         with _quiet_loading():
@@ -98,10 +93,37 @@ def from_checkpoint(path: Path, *, next_sentence: bool, dropout: float) -> tuple
         if isinstance(error, Misuse):
             raise
         raise Failure(f"{path}: the checkpoint could not be loaded ({_first_line(error)})") from None
-    missing = [
-        name for name in report["missing_keys"] if ".transform." in name or name.startswith("lm_head.dense")
-    ]
-    return model, bool(missing)
+    return model, _headless(model, set(report["missing_keys"]))
+
+
+def _headless(model: Any, missing: set[str]) -> bool:
+    """Whether weights of the masked-language-model head were not in the checkpoint.
+
+    Tied weights go by several names, of which a checkpoint holds one.
+    """
+    named = list(model.named_parameters(remove_duplicate=False))
+    there = {id(weight) for name, weight in named if name not in missing}
+    body = {id(weight) for weight in model.base_model.parameters()}
+    return any(
+        id(weight) not in there and id(weight) not in body and "seq_relationship" not in name
+        for name, weight in named
+    )
+
+
+def read_config(path: Path) -> Any:
+    """Read the config of a checkpoint's directory, or a config file; refuse what is no masked model's."""
+    from transformers import AutoConfig
+
+    if path.is_dir() and not (path / "config.json").exists():
+        raise Misuse(f"{path}: expected a checkpoint directory with config.json, found none: check the path")
+    try:
+        config = AutoConfig.from_pretrained(path)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Misuse(
+            f"{path}: expected a config that transformers knows, got one it can't read ({_first_line(error)})"
+        ) from None
+    refuse_causal(config, path)
+    return config
 
 
 def refuse_causal(config: Any, path: Path) -> None:
@@ -118,13 +140,29 @@ def refuse_causal(config: Any, path: Path) -> None:
 
 
 def begin_head(model: Any, unigram: Unigram) -> None:
-    """Tied embeddings behind an identity, the log unigram distribution as bias."""
-    head = model.cls.predictions if hasattr(model, "cls") else model.lm_head
-    dense = head.transform.dense if hasattr(head, "transform") else head.dense
+    """Tied embeddings behind an identity, the log unigram distribution as bias.
+
+    Found by their shapes, since architectures differ in names: outside the encoder, what leads from its
+    width to that of the output layer, and what has a number for each token.
+    """
+    output = model.get_output_embeddings()
+    body = {id(module) for module in model.base_model.modules()}
+    head = [module for module in model.modules() if id(module) not in body and module is not output]
+    shape = (output.weight.shape[1], model.config.hidden_size)
+    dense = [m for m in head if isinstance(m, nn.Linear) and tuple(m.weight.shape) == shape]
+    inside = {id(weight) for weight in model.base_model.parameters()}
+    biases = [
+        weight
+        for weight in model.parameters()
+        if id(weight) not in inside and tuple(weight.shape) == (output.weight.shape[0],)
+    ]
     with torch.no_grad():
-        nn.init.eye_(dense.weight)
-        nn.init.zeros_(dense.bias)
-        model.get_output_embeddings().bias.copy_(torch.from_numpy(unigram.log_prob()))
+        for layer in dense:
+            nn.init.eye_(layer.weight)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+        for bias in biases:
+            bias.copy_(torch.from_numpy(unigram.log_prob()))
 
 
 def keep_tokens(model: Any, old: Sequence[int]) -> None:

@@ -87,9 +87,14 @@ def write(corpus: Corpus, tokenizer: Any, directory: Path, origin: str) -> Token
     return TokenFile.open(corpus.name, directory)
 
 
+def closing_id(tokenizer: Any) -> int:
+    """The token that closes a text: [SEP], or the end of the sequence where there is none, as for ESM."""
+    return int(tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id)
+
+
 def _encoded(documents: Iterable[Document], tokenizer: Any) -> Iterator[NDArray[np.int64]]:
     """Each document's ids, with a separator between two of its paragraphs."""
-    separator = [tokenizer.sep_token_id]
+    separator = [closing_id(tokenizer)]
     stream = iter(documents)
     while batch := list(islice(stream, BATCH)):
         paragraphs = [paragraph for document in batch for paragraph in document]
@@ -110,7 +115,7 @@ def split(tokens: TokenFile, every: int, offset: int = 0) -> tuple[NDArray[np.in
     held = numbers % every == offset % every
     if held.all() or not held.any():
         raise Misuse(
-            f"corpus {tokens.name!r}: expected at least {every} documents to hold one in {every} out, "
-            f"got {tokens.documents}: part the documents by blank lines, or lower --hold-out"
+            f"corpus {tokens.name!r}: expected more than {offset % every} documents to hold one in {every} "
+            f"out, got {tokens.documents}: part the documents by blank lines, or lower --hold-out (0: none)"
         )
     return numbers[~held], numbers[held]

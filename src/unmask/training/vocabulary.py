@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmask.errors import Misuse, UnmaskError
-from unmask.training.corpus import Corpus, drawn, shares_by_size
+from unmask.training.corpus import Corpus, drawn, shares_by_size, stated_shares
 
 BERT_SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 XLM_R_SPECIAL = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
@@ -24,9 +24,18 @@ RARE = 1e-6
 
 
 def train_vocabulary(
-    corpora: Sequence[Corpus], *, kind: str, size: int, alpha: float, lowercase: bool, seed: int
+    corpora: Sequence[Corpus],
+    *,
+    kind: str,
+    size: int,
+    alpha: float,
+    lowercase: bool,
+    seed: int,
+    shares: Mapping[str, float] | None = None,
 ) -> Any:
     """Train a tokenizer of `size` tokens (Unigram: at most a quarter fewer), wrapped for transformers.
+
+    A corpus's share of the text is stated, or proportional to its size^alpha.
 
     The trainers break ties between equally frequent pairs in no fixed order; a run keeps its tokenizer.
     """
@@ -56,7 +65,7 @@ def train_vocabulary(
     else:
         raise Misuse(f"expected a vocabulary of kind wordpiece or unigram, got {kind!r}")
     try:
-        backend.train_from_iterator(_stratified(corpora, alpha, seed), trainer)
+        backend.train_from_iterator(_stratified(corpora, shares, alpha, seed), trainer)
     except UnmaskError:
         raise  # the text could not be read
     except Exception as error:
@@ -134,11 +143,13 @@ def cut(tokenizer: Any, shares: NDArray[np.float64], size: int) -> tuple[Any, li
     ), old
 
 
-def _stratified(corpora: Sequence[Corpus], alpha: float, seed: int) -> Iterator[str]:
+def _stratified(
+    corpora: Sequence[Corpus], stated: Mapping[str, float] | None, alpha: float, seed: int
+) -> Iterator[str]:
     """All of the corpus that is short of its share, and a random part of the others."""
-    sizes = {corpus.name: corpus.path.stat().st_size for corpus in corpora if corpus.path.exists()}
-    if len(sizes) == len(corpora) and min(sizes.values()) > 0:
-        shares = shares_by_size(sizes, alpha)
+    sizes = {corpus.name: corpus.size() for corpus in corpora}
+    if min(sizes.values()) > 0:
+        shares = stated_shares(stated, list(sizes)) if stated else shares_by_size(sizes, alpha)
         largest = min(sizes[name] / shares[name] for name in sizes if shares[name] > 0)
         fractions = {name: largest * shares[name] / sizes[name] for name in sizes}
     else:
