@@ -44,6 +44,11 @@ def test_embed_counts_long_texts_and_words_that_vanish(tmp_path, checkpoint, run
     assert (refused.code, "--long split or truncate" in refused.line) == (2, True)
 
 
+def test_a_refused_embedding_is_not_in_the_way_of_the_mended_command(tmp_path, texts, bert, run):
+    assert run("embed", texts, "-o", tmp_path / "v.npy", "-m", bert, "--layers", "9").code == 2
+    assert run("embed", texts, "-o", tmp_path / "v.npy", "-m", bert, "--layers", "1").code == 0
+
+
 def test_isotropy_measures_draws_and_saves_what_embed_applies(tmp_path, texts, bert, run):
     made = run(
         *("isotropy", texts, "-m", bert, "--json"),

@@ -162,10 +162,12 @@ def test_the_entities_of_the_file_are_the_truth_even_where_the_tagger_merges_nei
     (tmp_path / "dev.conll").write_text(
         "the\tO\ndog\tB-X\ncat\tB-X\n\u200d\tO\n" + "the\tO\n" * 9 + "cat\tB-X\n", encoding="utf-8"
     )
-    made = run(
+    command = (
         *("finetune", "tag", "--train", tmp_path / "t.conll", "--dev", tmp_path / "dev.conll", "-m", bert),
         *("-o", tmp_path / "run", "--to-scheme", "io", "--max-length", 8, "--epochs", 1, "--json"),
     )
+    refused(run(*command, "--long", "refuse"), "dev.conll, line 1: longer than max_length, which is 8 tokens")
+    made = run(*command)  # the refusal is not in its way
     answer = json.loads(made.out)
     assert answer["dev"]["by_label"]["X"]["support"] == 3
     assert answer["notes"] == [
