@@ -95,7 +95,12 @@ def embed_file(wanted: Wanted, out: Path, *, ray: str | None = None, progress: P
 
 def _embed_file(wanted: Wanted, out: Path, ray: str | None, progress: Progress) -> Written:
     partial = out.with_name(out.name + ".partial")
-    _claim(partial, wanted, out)
+    claim(
+        partial,
+        wanted,
+        "a run of 'unmask embed'",
+        f"it is in the way of '{out}'; remove it, or give another --out",
+    )
     chunks = chunks_of(numbered_texts(wanted.texts), TEXTS_A_CHUNK)
     todo = _unfinished(chunks, partial, progress)
     encode = chunk_encoder(wanted)
@@ -107,14 +112,6 @@ def _embed_file(wanted: Wanted, out: Path, ray: str | None, progress: Progress) 
     finally:
         progress.finished()
     return _join(wanted, partial, out)
-
-
-def _claim(partial: Path, wanted: Wanted, out: Path) -> None:
-    try:
-        claim(partial, wanted, "a run of 'unmask embed'")
-    except Misuse as error:
-        what = str(error).rpartition(": ")[0]  # its remedy speaks of output directories
-        raise Misuse(f"{what}, and is in the way of '{out}': remove it, or give another --out") from None
 
 
 def _unfinished(
