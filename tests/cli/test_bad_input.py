@@ -121,7 +121,7 @@ class TestSettings:
             (["--device", "gpu"], "unknown device 'gpu': expected auto, cpu, cuda or mps"),
             (["--memory", "lots"], "expected an amount of memory such as 4GB or 512MB, got 'lots'"),
             (["--memory", "0"], "expected a positive amount of memory such as 4GB, got '0'"),
-            (["--seed", "-1"], "expected a seed from 0"),
+            (["--seed", "-1"], "Invalid value for '--seed'"),
             (["--seed", "99999999999999999999"], "seed"),
             (["--seed", "lucky"], "--seed"),
             (["--seed", "1.5"], "--seed"),

@@ -44,6 +44,11 @@ def test_embed_counts_long_texts_and_words_that_vanish(tmp_path, checkpoint, run
     assert (refused.code, "--long split or truncate" in refused.line) == (2, True)
 
 
+def test_a_refused_embedding_is_not_in_the_way_of_the_mended_command(tmp_path, texts, bert, run):
+    assert run("embed", texts, "-o", tmp_path / "v.npy", "-m", bert, "--layers", "9").code == 2
+    assert run("embed", texts, "-o", tmp_path / "v.npy", "-m", bert, "--layers", "1").code == 0
+
+
 def test_isotropy_measures_draws_and_saves_what_embed_applies(tmp_path, texts, bert, run):
     made = run(
         *("isotropy", texts, "-m", bert, "--json"),
@@ -72,6 +77,12 @@ def test_isotropy_measures_draws_and_saves_what_embed_applies(tmp_path, texts, b
         (("isotropy", "TEXTS", "--standardiser", "s.json"), "ends in .safetensors"),
         (("wsd", "fit", "TEXTS", "-o", "s.json"), "ends in .safetensors"),
         (("wsd", "fit", "TEXTS", "-o", "s.safetensors"), "no gold keys beside"),
+        (("wsd", "fit", "TEXTS", "-o", "absent/s.safetensors"), "there is no directory 'absent'"),
+        (("wsd", "picture", "bank", "--corpus", "TEXTS", "-o", "absent/p.png"), "no directory 'absent'"),
+        (("isotropy", "TEXTS", "--standardiser", "absent/s.safetensors"), "no directory 'absent'"),
+        (("isotropy", "TEXTS", "--figure", "absent/f.png"), "there is no directory 'absent'"),
+        (("isotropy", "TEXTS", "--remove", "32"), "32 dimensions, of which 32 can't be removed"),
+        (("isotropy", "TEXTS", "--seed", "-1"), "Invalid value for '--seed'"),
     ],
 )
 def test_misuse_is_one_line(tmp_path, texts, bert, run, monkeypatch, arguments, message):
@@ -85,7 +96,7 @@ def test_misuse_is_one_line(tmp_path, texts, bert, run, monkeypatch, arguments, 
 def test_the_command_line_fits_predicts_evaluates_and_draws(tmp_path, corpus, checkpoint, run):
     out = tmp_path / "senses.safetensors"
     fitted = run("wsd", "fit", corpus, "-o", out, "-m", checkpoint("bert"), "--json")
-    assert json.loads(fitted.out)["senses"] == 4
+    assert (json.loads(fitted.out)["senses"], json.loads(fitted.out)["instances"]) == (4, 24)
     predicted = run("wsd", "predict", corpus, "-s", out, "--wordnet", "none", "--raw", "--prior", "0")
     lines = dict(line.split() for line in predicted.out.splitlines())
     assert len(lines) == 24
@@ -95,7 +106,9 @@ def test_the_command_line_fits_predicts_evaluates_and_draws(tmp_path, corpus, ch
     gold = read_gold(gold_beside(corpus))
     assert answer["raw"]["all"]["f1"] == pytest.approx(np.mean([lines[i] in gold[i] for i in lines]))
     assert answer[BASELINE]["all"]["f1"] == pytest.approx(21 / 24)
-    assert "most frequent" in run("wsd", "evaluate", corpus, "-s", out, "--wordnet", "none").out
+    shown = run("wsd", "evaluate", corpus, "-s", out, "--wordnet", "none").out
+    assert "most frequent" in shown
+    assert "lemmas that were never seen get no answer, for want of a WordNet" in " ".join(shown.split())
     drawn = run(
         "wsd", "picture", "bank", "--corpus", corpus, "-o", tmp_path / "p.png", "-m", checkpoint("bert")
     )
@@ -104,3 +117,23 @@ def test_the_command_line_fits_predicts_evaluates_and_draws(tmp_path, corpus, ch
     other = run("wsd", "evaluate", corpus, "-s", out, "-m", "english")
     assert other.code == 2
     assert "32 dimensions, the model 384" in other.line
+
+
+def test_senses_are_for_the_weights_that_they_were_fitted_with(tmp_path, corpus, checkpoint, run):
+    out = tmp_path / "senses.safetensors"
+    run("wsd", "fit", corpus, "-o", out, "-m", checkpoint("bert"), "--layers", "1")
+    other = run("wsd", "predict", corpus, "-s", out, "-m", checkpoint("distilbert"), "--wordnet", "none")
+    assert other.code == 2
+    assert "fitted with other weights" in other.line
+
+
+def test_gold_keys_may_stand_elsewhere(tmp_path, corpus, checkpoint, run):
+    out, bare = tmp_path / "senses.safetensors", tmp_path / "bare.data.xml"
+    bare.write_bytes(corpus.read_bytes())
+    run("wsd", "fit", corpus, "-o", out, "-m", checkpoint("bert"), "--layers", "1")
+    scoring = ("wsd", "evaluate", bare, "-s", out, "--wordnet", "none", "--json")
+    assert "give them with --gold" in run(*scoring).line
+    found = json.loads(run(*scoring, "--gold", gold_beside(corpus)).out)["corpora"]
+    assert found["bare"][BASELINE]["all"]["f1"] == pytest.approx(21 / 24)
+    twice = run(*scoring, "--gold", gold_beside(corpus), "--gold", gold_beside(corpus))
+    assert "expected --gold once a corpus, got 2 for 1" in twice.line

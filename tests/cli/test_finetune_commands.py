@@ -76,7 +76,8 @@ def test_unknown_labels_at_evaluation_are_named_with_their_line(tmp_path, models
     )
     (tmp_path / "e.conll").write_text("the\tO\ndog\tB-PER\n")
     refused(
-        run("finetune", "evaluate", models["tag"], tmp_path / "e.conll"), "line 2: the label 'B-PER' was not"
+        run("finetune", "evaluate", models["tag"], tmp_path / "e.conll"),
+        "line 2: the label 'B-PER' ('dog') was not",
     )
 
 
@@ -100,6 +101,13 @@ def test_long_texts_are_counted(tmp_path, models, run):
     predicted = run("finetune", "predict", models["classify"], tmp_path / "e.tsv")
     assert line in predicted.err
     assert json.loads(predicted.out)["label"] in ("animal", "thing", "place")
+    for command in ("predict", "evaluate"):
+        refused(
+            run("finetune", command, models["classify"], tmp_path / "e.tsv", "--long", "refuse"),
+            "e.tsv, line 2: longer than max_length, which is 64 tokens: --long split or truncate mends that",
+        )
+    split = run("finetune", "predict", models["classify"], tmp_path / "e.tsv", "--long", "split")
+    assert "were split into pieces" in split.err
 
 
 @pytest.mark.parametrize(
@@ -121,5 +129,51 @@ def test_an_empty_file_or_a_missing_column_at_prediction_is_refused(tmp_path, mo
     (tmp_path / "n.jsonl").write_text("")
     refused(run("finetune", "predict", models["classify"], tmp_path / "n.jsonl"), "the file is empty")
     (tmp_path / "n.tsv").write_text("premise\nthe dog\n")
-    refused(run("finetune", "predict", models["pairs"], tmp_path / "n.tsv"), "expected two columns of texts")
+    refused(
+        run("finetune", "predict", models["pairs"], tmp_path / "n.tsv"),
+        "line 2: there is no column 'hypothesis', only premise: mend the file, or name the column with "
+        "--second",
+    )
     refused(run("finetune", "predict", tmp_path, tmp_path / "n.tsv"), "holds no task.json")
+
+
+def test_the_texts_of_a_pair_keep_their_places_whatever_the_order_of_the_columns(tmp_path, bert, run):
+    rows = [{"question": "the dog is", "answer": "a cat was", "label": label} for label in "xy"]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "dev.csv").write_text("answer,label,question\na cat was,x,the dog is\n")
+    run(
+        *("finetune", "pairs", "--train", tmp_path / "t.jsonl", "--dev", tmp_path / "dev.csv", "-m", bert),
+        *("-o", tmp_path / "run", "--epochs", 1),
+    )
+    (tmp_path / "n.csv").write_text("answer,question\na cat was,the dog is\n")
+    said = run("finetune", "predict", tmp_path / "run" / "model", tmp_path / "n.csv")
+    assert json.loads(said.out)["texts"] == ["the dog is", "a cat was"]
+    (tmp_path / "o.csv").write_text("id,reply,asked\n7,a cat was,the dog is\n")
+    refused(
+        run("finetune", "predict", tmp_path / "run" / "model", tmp_path / "o.csv"), "no column 'question'"
+    )
+    named = ("--text", "asked", "--second", "reply")
+    said = run("finetune", "predict", tmp_path / "run" / "model", tmp_path / "o.csv", *named)
+    assert json.loads(said.out)["texts"] == ["the dog is", "a cat was"]
+
+
+def test_the_entities_of_the_file_are_the_truth_even_where_the_tagger_merges_neighbours(tmp_path, bert, run):
+    (tmp_path / "t.conll").write_text("the\tO\ndog\tB-X\ncat\tB-X\n\na\tO\ncat\tB-X\n")
+    (tmp_path / "dev.conll").write_text(
+        "the\tO\ndog\tB-X\ncat\tB-X\n\u200d\tO\n" + "the\tO\n" * 9 + "cat\tB-X\n", encoding="utf-8"
+    )
+    command = (
+        *("finetune", "tag", "--train", tmp_path / "t.conll", "--dev", tmp_path / "dev.conll", "-m", bert),
+        *("-o", tmp_path / "run", "--to-scheme", "io", "--max-length", 8, "--epochs", 1, "--json"),
+    )
+    refused(run(*command, "--long", "refuse"), "dev.conll, line 1: longer than max_length, which is 8 tokens")
+    made = run(*command)  # the refusal is not in its way
+    answer = json.loads(made.out)
+    assert answer["dev"]["by_label"]["X"]["support"] == 3
+    assert answer["notes"] == [
+        "1 development texts are longer than max_length and were split into pieces",
+        "of 1 words in development texts the tokenizer leaves nothing to tag",
+    ]
+    scored = json.loads(run("finetune", "evaluate", answer["model"], tmp_path / "dev.conll", "--json").out)
+    assert scored["by_label"] == answer["dev"]["by_label"]
+    assert scored["overall"] == answer["dev"]["overall"]

@@ -88,6 +88,19 @@ def test_static_vectors_know_no_context(encoder_of):
     assert np.abs(contextual[0] - contextual[2]).max() > 1e-3  # positions are in layer 0
 
 
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_static_vectors_are_rows_of_the_embedding_matrix_however_wide(name, encoder_of, plain_of):
+    encoder = encoder_of(name)
+    matrix = plain_of(name).get_input_embeddings().weight.detach()
+    vectors, readings = encoder.vectors(texts_of(name), layers="static")
+    rows = [
+        matrix[[reading.ids[t] for t in unit.tokens]].mean(0)
+        for reading in readings
+        for unit in reading.units
+    ]
+    np.testing.assert_allclose(vectors, torch.stack(rows).numpy(), atol=1e-6)
+
+
 def test_sentences_are_pooled_by_mean_or_by_the_token_in_front(encoder_of, plain_of):
     encoder, model = encoder_of("roberta"), plain_of("roberta")
     ids = encoder.tokenizer(TEXTS[0], return_tensors="pt")

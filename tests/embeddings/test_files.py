@@ -1,15 +1,21 @@
 """A file's vectors: the same in every format, in one sitting or two, with the words beside them."""
 
+import gzip
+import io
 import json
+import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from unmask.embeddings import files
 from unmask.embeddings.encoder import Encoder
 from unmask.embeddings.files import Wanted, embed_file
+from unmask.embeddings.sense_corpus import count_sentences, read_sentences
 from unmask.embeddings.standardise import Standardiser, save_standardisers
+from unmask.embeddings.texts import read_texts
 from unmask.errors import Failure, Misuse
 
 TEXTS = [f"the old man walks at the {place}, {n}" for n in range(5) for place in ("bank", "casino", "house")]
@@ -61,40 +67,91 @@ def test_every_format_holds_the_vectors_and_the_words(tmp_path, wanted, checkpoi
     assert table.drop_columns("vector").to_pylist() == units
 
 
-def test_a_killed_run_goes_on_and_does_nothing_twice(tmp_path, wanted, monkeypatch):
-    embed_file(wanted(), tmp_path / "whole.npy")
-    real, done = files._keep, []
+class Kept:
+    """Notes the chunks that are written, and dies where it is told to."""
 
-    def dies(path, found):
-        if len(done) == 2:
+    def __init__(self):
+        self.real, self.names, self.dies_at = files._keep, [], None
+
+    def __call__(self, path, found):
+        if len(self.names) == self.dies_at:
             raise KeyboardInterrupt
-        done.append(path.name)
-        real(path, found)
+        self.names.append(path.name)
+        self.real(path, found)
 
-    monkeypatch.setattr(files, "_keep", dies)
+
+@pytest.fixture
+def kept(monkeypatch):
+    monkeypatch.setattr(files, "_keep", Kept())
+    return files._keep
+
+
+def interrupt(wanted, out, kept, after=2):
+    kept.dies_at = after
     with pytest.raises(KeyboardInterrupt):
-        embed_file(wanted(), tmp_path / "broken.npy")
-    assert not (tmp_path / "broken.npy").exists()
+        embed_file(wanted, out)
+    assert not out.exists()
+    kept.dies_at = None
 
-    def notes(path, found):
-        done.append(path.name)
-        real(path, found)
 
-    monkeypatch.setattr(files, "_keep", notes)
+def test_a_killed_run_goes_on_and_does_nothing_twice(tmp_path, wanted, kept):
+    embed_file(wanted(), tmp_path / "whole.npy")
+    kept.names.clear()
+    interrupt(wanted(), tmp_path / "broken.npy", kept)
     embed_file(wanted(), tmp_path / "broken.npy")
-    assert done == [f"{i:08}.npz" for i in range(4)]
+    assert kept.names == [f"{i:08}.npz" for i in range(4)]
     assert (tmp_path / "broken.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
     assert units_of(tmp_path / "broken.npy") == units_of(tmp_path / "whole.npy")
     assert not list(tmp_path.glob("*.partial"))
 
 
-def test_a_partial_run_with_other_settings_is_not_mixed_in(tmp_path, wanted, monkeypatch):
-    monkeypatch.setattr(files, "_keep", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        embed_file(wanted(), tmp_path / "v.npy")
-    monkeypatch.undo()
-    with pytest.raises(Misuse, match="layers was 'last', now '1'"):
+@pytest.mark.parametrize("lines", [15, 5, 2])
+def test_a_run_that_goes_on_with_other_texts_has_none_of_the_old_ones(tmp_path, wanted, texts, kept, lines):
+    """As many bytes where there are as many lines; a shorter file leaves chunks behind."""
+    interrupt(wanted(), tmp_path / "v.npy", kept)
+    changed = [TEXTS[0], *(text.replace("old", "red") for text in TEXTS[1:lines])]
+    texts.write_text("\n".join(changed) + "\n\n", encoding="utf-8")
+    embed_file(wanted(), tmp_path / "v.npy")
+    embed_file(wanted(), tmp_path / "anew.npy")
+    assert units_of(tmp_path / "v.npy") == units_of(tmp_path / "anew.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), np.load(tmp_path / "anew.npy"))
+
+
+def test_standard_input_is_told_from_what_it_was_before(tmp_path, wanted, kept, monkeypatch):
+    def given(text):
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        return replace(wanted(), texts="-")
+
+    interrupt(given("the old man\n" * 9), tmp_path / "v.npy", kept, after=1)
+    embed_file(given("a red cat\n" * 9), tmp_path / "v.npy")
+    assert {unit["unit"] for unit in units_of(tmp_path / "v.npy")} == {"a", "red", "cat"}
+
+
+def test_a_partial_run_with_other_settings_is_in_the_way_and_says_so(tmp_path, wanted, kept):
+    interrupt(wanted(), tmp_path / "v.npy", kept)
+    with pytest.raises(Misuse) as refusal:
         embed_file(wanted(layers="1"), tmp_path / "v.npy")
+    assert "layers was 'last', now '1'" in str(refusal.value)
+    assert "v.npy.partial" in str(refusal.value)
+    assert str(refusal.value).endswith("remove it, or give another --out")
+
+
+def test_a_partial_run_of_other_weights_is_not_mixed_in(tmp_path, wanted, checkpoint, kept):
+    model = tmp_path / "model"
+    shutil.copytree(checkpoint("bert"), model)
+    changing = replace(wanted(), model=str(model))
+    interrupt(changing, tmp_path / "v.npy", kept)
+    weights = load_file(model / "model.safetensors")
+    name = next(name for name in weights if name.endswith("word_embeddings.weight"))
+    save_file(weights | {name: weights[name] * 2}, model / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(Misuse, match="weights was"):
+        embed_file(changing, tmp_path / "v.npy")
+
+
+def test_a_unit_knows_the_line_of_its_text(tmp_path, wanted, texts):
+    texts.write_text("the dog\n\n \na cat\n")
+    embed_file(wanted(), tmp_path / "v.npy")
+    assert [unit["text"] for unit in units_of(tmp_path / "v.npy")] == [0, 0, 3, 3]
 
 
 def test_a_full_disk_is_one_line(tmp_path, wanted, monkeypatch):
@@ -139,6 +196,44 @@ def test_a_standardiser_is_applied(tmp_path, wanted):
     even = np.load(tmp_path / "even.npy")
     assert np.abs(even.mean(axis=0)).max() < 1e-5
     assert np.abs(even.std(axis=0) - 1).max() < 1e-5
+
+
+def test_a_standardiser_of_other_weights_is_refused(tmp_path, wanted, checkpoint):
+    even = Standardiser(np.zeros(32), np.ones(32))
+    for name, about in (
+        ("same", {"weights": Encoder.load(checkpoint("bert")).weights}),
+        ("other", {"model": "another", "weights": Encoder.load(checkpoint("electra")).weights}),
+        ("unknown", {}),
+    ):
+        save_standardisers({"2": even}, tmp_path / f"{name}.safetensors", about)
+    for name in ("same", "unknown"):
+        embed_file(wanted(standardiser=str(tmp_path / f"{name}.safetensors")), tmp_path / f"{name}.npy")
+    with pytest.raises(Misuse, match=r"other weights \(of another\): fit it anew"):
+        embed_file(wanted(standardiser=str(tmp_path / "other.safetensors")), tmp_path / "v.npy")
+
+
+def test_texts_without_words_in_front_leave_parquet_its_columns(tmp_path, wanted, texts):
+    import pyarrow.parquet as pq
+
+    texts.write_text("\u200d\n" * 5 + "the dog\n", encoding="utf-8")
+    embed_file(wanted(), tmp_path / "v.parquet")
+    assert pq.read_table(tmp_path / "v.parquet")["unit"].to_pylist() == ["the", "dog"]
+
+
+def damaged(path):
+    """A compressed file with a wrong byte in its middle."""
+    packed = bytearray(gzip.compress("".join(f"the dog {n}\n" for n in range(2000)).encode()))
+    packed[len(packed) // 2] ^= 0xFF
+    packed[len(packed) // 2 + 1] ^= 0xFF
+    path.write_bytes(packed)
+    return path
+
+
+def test_a_damaged_compressed_file_is_one_line(tmp_path):
+    for read in (read_texts, read_sentences):
+        with pytest.raises(Failure, match="the compressed file is damaged"):
+            list(read(damaged(tmp_path / "t.data.xml.gz")))
+    assert count_sentences(tmp_path / "t.data.xml.gz") == 0
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,21 @@ def test_odd_characters_go_to_the_word_that_they_stand_in(name, words):
     assert reading.vanished == sum(not tokens for tokens in expected)
 
 
+@settings(max_examples=60)
+@given(words=odd)
+def test_odd_characters_go_to_their_word_where_there_are_no_offsets(words):
+    """No character can be followed there: what a word has are the tokens of itself alone, side by side."""
+    tokenizer = tokenizer_of("esm")
+    own = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in words]
+    reading = Reader(tokenizer, WINDOW).read_words(words)
+    assert reading.ids == [token for tokens in own for token in tokens]
+    assert [(u.name, [reading.ids[t] for t in u.tokens]) for u in reading.units] == [
+        (word, tokens) for word, tokens in zip(words, own, strict=True) if tokens
+    ]
+    assert [t for unit in reading.units for t in unit.tokens] == list(range(len(reading.ids)))
+    assert reading.vanished == sum(not tokens for tokens in own)
+
+
 @settings(max_examples=100)
 @given(words=odd)
 def test_bytes_spell_every_character_of_the_word(words):

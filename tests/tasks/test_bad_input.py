@@ -1,6 +1,7 @@
 """Files that can't be learned from: one clear line each, with the place, and nothing left behind."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -58,6 +59,26 @@ def settings(tmp_path, name, content, task="classify", **changes):
             "tag",
             'line 1: expected "tags", one for each of the 1 words',
         ),
+        (
+            "t.jsonl",
+            '{"words": ["a"], "tags": ["O"]}\n{"words": ["b", "c", "e"], "tags": ["O", "O", "E-X"]}',
+            "tag",
+            "line 2: 'E-X' ('e') breaks the scheme bioes",
+        ),
+        (
+            "t.jsonl",
+            '{"words": ["a"], "tags": ["O"]}\n{"words": ["b", "c"], "tags": ["O", "DET"]}',
+            "tag",
+            "line 2: expected a tag such as B-PER, I-PER or O, got 'DET' ('c')",
+        ),
+        ("t.csv", "text,text,label\na,b,x\n", "classify", "line 1: several columns are called 'text'"),
+        (
+            "t.jsonl",
+            '{"text": ["x", "y"], "label": "a"}',
+            "classify",
+            'line 1: expected \'text\' to be a text, got ["x", "y"]',
+        ),
+        ("t.jsonl", '{"text": "x", "label": {"a": 1}}', "classify", "expected 'label' to be a text"),
         ("t.jsonl", '{"words": "a b", "tags": ["O"]}', "tag", 'expected "words", a list'),
     ],
 )
@@ -76,8 +97,6 @@ def test_broken_tags_are_repaired_when_that_is_asked_for(tmp_path):
 
 def test_an_unknown_label_of_the_development_file_is_named(tmp_path):
     (tmp_path / "dev.tsv").write_text("text\tlabel\na house\tthing\na dog\tbeast\n")
-    from dataclasses import replace
-
     wanted = replace(settings(tmp_path, "t.tsv", GOOD), dev=str(tmp_path / "dev.tsv"))
     with pytest.raises(
         Misuse, match="line 3: the label 'beast' was not in the training data, which has animal"
@@ -85,10 +104,16 @@ def test_an_unknown_label_of_the_development_file_is_named(tmp_path):
         gather(wanted)
 
 
+def test_the_only_column_of_text_is_remembered_by_its_name(tmp_path):
+    content = GOOD.replace("text\t", "review\t")
+    assert gather(settings(tmp_path, "t.tsv", content)).columns == Columns("review", None, "label")
+    (tmp_path / "dev.tsv").write_text("id\treview\tlabel\n7\ta house\tthing\n")
+    wanted = replace(settings(tmp_path, "t.tsv", content), dev=str(tmp_path / "dev.tsv"))
+    assert [example.texts for example in gather(wanted).dev] == [("a house",)]
+
+
 def test_a_tenth_is_held_out_where_no_file_is_given(tmp_path):
     content = "text\tlabel\n" + "".join(f"text {i}\t{'ab'[i % 2]}\n" for i in range(40))
-    from dataclasses import replace
-
     wanted = replace(settings(tmp_path, "t.tsv", content), dev=None)
     examples = gather(wanted)
     assert (len(examples.train), len(examples.dev)) == (36, 4)
@@ -109,12 +134,21 @@ def test_a_tenth_is_held_out_where_no_file_is_given(tmp_path):
         {"rate": 0.0},
         {"head_rate": 0.0},
         {"dropout": 1.0},
+        {"seed": -1},
         {"task": "pairs", "long": "split"},
     ],
 )
 def test_settings_that_can_not_be_are_refused(changes):
     with pytest.raises(Misuse):
         Settings(**{"task": "classify", "train": "t.tsv"} | changes)
+
+
+def test_a_run_is_another_one_when_a_file_holds_something_else_in_as_many_bytes(tmp_path):
+    before = settings(tmp_path, "t.tsv", GOOD).record()
+    swapped = GOOD.replace("dog\tanimal", "dog\tthing").replace("house\tthing", "house\tanimal")
+    assert len(swapped) == len(GOOD)
+    after = settings(tmp_path, "t.tsv", swapped).record()
+    assert {name for name in before if before[name] != after[name]} == {"train_digest", "dev_digest"}
 
 
 def test_tables_of_every_kind_hold_the_same_examples(tmp_path):
@@ -142,6 +176,38 @@ def test_conll_files_may_have_more_columns_and_document_marks(tmp_path):
     assert parts[0].tags == ["NNP", "VBZ"]
     with pytest.raises(Misuse, match="no column 7 for the tag"):
         read_tagged(tmp_path / "t.conll", labelled=True, tag_column=7)
+
+
+CONLLU = """\
+# sent_id = 1
+# text = im Haus
+1-2\tim\t_\t_
+1\tin\tin\tADP
+2\tdem\tder\tDET
+2.1\tunsaid\t_\t_
+3\tHaus\tHaus\tNOUN
+
+# sent_id = 2
+1\t#\t#\tSYM
+2\t# 5\t#\tI-X
+"""
+
+
+def test_comments_ranges_and_empty_nodes_of_conllu_are_no_words(tmp_path):
+    (tmp_path / "t.conllu").write_text(CONLLU)
+    first, second = read_tagged(tmp_path / "t.conllu", labelled=True, word_column=1, tag_column=3)
+    assert (first.words, first.tags) == (["in", "dem", "Haus"], ["ADP", "DET", "NOUN"])
+    assert [first.line, *map(first.line_of, range(3))] == [4, 4, 5, 7]
+    assert (second.words, second.line_of(1)) == (["#", "# 5"], 11)
+    (tmp_path / "plain.conll").write_text("1-2\tO\n#\tO\n# 5\tO\n")
+    (plain,) = read_tagged(tmp_path / "plain.conll", labelled=True)
+    assert plain.words == ["1-2", "#", "# 5"]
+
+
+def test_numbers_may_be_labels_and_texts(tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"text": 7, "label": 1}\n{"text": "x", "label": true}\n')
+    found = read_examples(tmp_path / "t.jsonl", pairs=False, columns=Columns(), labelled=True)
+    assert [(*example.texts, example.label) for example in found] == [("7", "1"), ("x", "True")]
 
 
 def test_tags_are_converted_to_another_scheme_and_parts_of_speech_have_none(tmp_path):

@@ -59,7 +59,7 @@ def test_a_long_sentence_is_split_with_all_its_tags_or_cut_with_a_count():
     assert sorted(word for places in split.places for _, word in places) == list(range(20))
     cut = encoder("bert", window=12, long="truncate").encode([Tagged(1, own, tags)])
     assert (len(cut.features), cut.overlong, len(cut.places[0])) == (1, 1, 5)
-    with pytest.raises(Misuse, match="longer than the 10"):
+    with pytest.raises(Misuse, match="line 1: longer than max_length, which is 12"):
         encoder("bert", window=12, long="refuse").encode([Tagged(1, own, tags)])
 
 
@@ -76,8 +76,10 @@ def test_long_texts_and_pairs_are_cut_split_or_refused_and_counted():
     tokens = tokenizer_of("bert").convert_ids_to_tokens(feature["input_ids"])
     assert tokens[-3:] == ["a", "cat", "[SEP]"]  # the longer text has lost its end
     assert feature["token_type_ids"][-3:] == [1, 1, 1]
-    with pytest.raises(Misuse, match="pair at line 3 has 2"):
+    with pytest.raises(Misuse, match="line 3: longer than max_length, which is 12 tokens: --long truncate"):
         encoder("bert", "pairs", 12, "refuse").encode([pair])
+    with pytest.raises(Misuse, match=r"t\.tsv, line 3: .*: --long split or truncate"):
+        encoder("bert", "classify", 12, "refuse").encode([text], "t.tsv")
 
 
 def test_a_word_that_vanishes_has_no_label_and_is_counted():

@@ -52,7 +52,6 @@ def embed(
     """Write contextual vectors of a file's tokens, words or sentences; a killed run goes on."""
     from unmask.embeddings.files import Wanted, embed_file
 
-    size = Path(texts).stat().st_size if Path(texts).is_file() else None
     chosen: dict[str, Any] = {"unit": unit, "pooling": pooling, "split": split, "long": long}
     wanted = Wanted(
         texts=texts,
@@ -62,7 +61,6 @@ def embed(
         standardiser=str(standardiser) if standardiser else None,
         device=device,
         allow_pickle=allow_pickle,
-        size=size,
     )
     written = embed_file(wanted, out, ray=ray, progress=Bar())
     answer = written.record() | {"model": model, **chosen}

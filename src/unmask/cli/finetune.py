@@ -54,6 +54,16 @@ EvaluateEvery = Annotated[
 ]
 Licence = Annotated[str, typer.Option("--licence", help="Of the result, for its card.")]
 ModelDirectory = Annotated[Path, typer.Argument(help="The directory 'model' of a finished run.")]
+OtherText = Annotated[
+    str | None, typer.Option("--text", help="Column of the text [default: as in training].")
+]
+OtherSecond = Annotated[
+    str | None, typer.Option("--second", help="Column of a pair's second text [default: as in training].")
+]
+OtherLong = Annotated[
+    str | None,
+    typer.Option("--long", help="Longer texts: truncate, split or refuse [default: as in training]."),
+]
 
 
 @app.command()
@@ -165,12 +175,16 @@ def run(task: Any, *, out: Path, json: bool, train: Path, dev: Path | None, **se
 def predict(
     model: ModelDirectory,
     texts: Annotated[Path, typer.Argument(help="A file as in training; labels are not needed.")],
+    text: OtherText = None,
+    second: OtherSecond = None,
+    long: OtherLong = None,
     device: o.Device = "auto",
 ) -> None:
     """Print what a fine-tuned model says of new text, one JSON object an example."""
     from unmask.tasks import TunedModel
 
-    answers, notes = TunedModel.load(model, device=device).predict_file(texts, Bar())
+    tuned = TunedModel.load(model, device=device, text=text, second=second, long=long)
+    answers, notes = tuned.predict_file(texts, Bar())
     tell(notes)
     for answer in answers:
         print_json(answer)
@@ -180,6 +194,12 @@ def predict(
 def evaluate(
     model: ModelDirectory,
     examples: Annotated[Path, typer.Argument(help="A labelled file as in training.")],
+    text: OtherText = None,
+    second: OtherSecond = None,
+    label: Annotated[
+        str | None, typer.Option("--label", help="Column of the label [default: as in training].")
+    ] = None,
+    long: OtherLong = None,
     repair: Annotated[bool, typer.Option("--repair", help="Mend tags that break their scheme.")] = False,
     device: o.Device = "auto",
     json: o.Json = False,
@@ -187,7 +207,7 @@ def evaluate(
     """Score a fine-tuned model on a labelled file."""
     from unmask.tasks import TunedModel
 
-    tuned = TunedModel.load(model, device=device)
+    tuned = TunedModel.load(model, device=device, text=text, second=second, label=label, long=long)
     scores, notes = tuned.evaluate_file(examples, repair=repair, progress=Bar())
     if json:
         print_json({"model": str(model), "file": str(examples), "notes": notes} | scores.record())

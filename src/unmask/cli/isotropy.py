@@ -48,12 +48,17 @@ def isotropy(
         check_figure(figure)
     if standardiser is not None and standardiser.suffix != ".safetensors":
         raise Misuse(f"expected a standardiser's file that ends in .safetensors, got '{standardiser}'")
+    for out in (figure, standardiser):
+        if out is not None:
+            o.check_place(out)
     encoder = Encoder.load(model, device=device, allow_pickle=allow_pickle)
     found = survey(
         encoder, read_texts(texts), layers, sample=sample, remove=remove, seed=seed, progress=Bar()
     )
     if standardiser is not None:
         about = {"model": model, "texts": str(found.texts), "seed": str(seed)}
+        if encoder.weights is not None:
+            about["weights"] = encoder.weights
         save_standardisers(found.standardisers, standardiser, about)
     if figure is not None:
         draw_isotropy({model: found}, figure)

@@ -48,7 +48,7 @@ Options = Annotated[
         "--option", help="Of the construction, as NAME=VALUE: pivot, order, power, rounds, tolerance, sweeps."
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of whatever is drawn at random.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of whatever is drawn at random.")]
 Truncate = Annotated[
     bool, typer.Option("--truncate", help="Drop the end of a text longer than the model's window.")
 ]
@@ -113,6 +113,14 @@ def refuse_given(ctx: typer.Context, names: Iterable[str], why: str) -> None:
         source = ctx.get_parameter_source(parameter.name or "")
         if parameter.name in names and source is not None and source.name != "DEFAULT":
             raise Misuse(f"{parameter.opts[0]} {why}")
+
+
+def check_place(out: Path) -> None:
+    """Refuse a file that can't be written, before hours of work have gone into what it is to hold."""
+    if out.is_dir():
+        raise Misuse(f"'{out}' is a directory: give the name of a file in it")
+    if not out.parent.is_dir():
+        raise Misuse(f"there is no directory '{out.parent}' for '{out.name}': make it, or give another name")
 
 
 def parse_candidates(given: str) -> Any:

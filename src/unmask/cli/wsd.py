@@ -60,6 +60,7 @@ def fit(
 
     if out.suffix != ".safetensors":
         raise Misuse(f"expected a file of senses that ends in .safetensors, got '{out}'")
+    o.check_place(out)
     keys = read_gold(gold or gold_beside(corpus))
     encoder = Encoder.load(model, device=device, allow_pickle=allow_pickle)
     learned = senses.fit(
@@ -77,7 +78,7 @@ def fit(
         "layers": layers,
         "senses": len(learned.keys),
         "lemmas": len(learned.entries),
-        "instances": sum(learned.counts),
+        "instances": learned.instances,
     }
     if json:
         print_json(answer)
@@ -114,9 +115,16 @@ def predict(
 @app.command()
 def evaluate(
     corpora: Annotated[
-        list[Path], typer.Argument(help="Corpora in the unified format with gold keys beside them.")
+        list[Path], typer.Argument(help="Corpora in the unified format, NAME.data.xml (.gz too).")
     ],
     senses: SensesFile,
+    gold: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--gold",
+            help="The gold keys of each corpus, in their order [default: NAME.gold.key.txt beside each].",
+        ),
+    ] = None,
     prior: Prior = 0.05,
     wordnet: WordNetChoice = "auto",
     model: Annotated[
@@ -128,25 +136,27 @@ def evaluate(
     """Score the senses of corpora by part of speech, with the most frequent sense beside them."""
     from unmask.embeddings.sense_corpus import gold_beside, read_gold
     from unmask.embeddings.senses import score
+    from unmask.embeddings.wordnet import find_wordnet
 
+    if gold and len(gold) != len(corpora):
+        raise Misuse(f"expected --gold once a corpus, got {len(gold)} for {len(corpora)}: give all or none")
+    keys = [read_gold(path) for path in gold or map(gold_beside, corpora)]
     learned, encoder = _open(senses, model, device)
     answer = {}
-    for corpus in corpora:
-        gold = read_gold(gold_beside(corpus))
-        scores = score(_answer(learned, encoder, corpus, wordnet, prior), gold)
+    for corpus, own in zip(corpora, keys, strict=True):
+        scores = score(_answer(learned, encoder, corpus, wordnet, prior), own)
         answer[corpus.name.removesuffix(".gz").removesuffix(".data.xml")] = {
             method: {pos: found.record() for pos, found in by_pos.items()}
             for method, by_pos in scores.items()
         }
+    found = find_wordnet(wordnet) is not None
     if json:
-        from unmask.embeddings.wordnet import find_wordnet
-
         print_json(
             {
                 "model": encoder.name,
                 "layers": learned.layers,
                 "prior": prior,
-                "wordnet": find_wordnet(wordnet) is not None,
+                "wordnet": found,
                 "corpora": answer,
             }
         )
@@ -159,7 +169,11 @@ def evaluate(
         ]
         sizes = [f"{place} ({next(iter(methods.values()))[place]['instances']:,})" for place in places]
         print_table(f"F1 on {name}", ["", *sizes], rows, numbers=set(range(1, len(places) + 1)))
-    say(f"senses by nearest neighbour in layers {learned.layers} of {encoder.name}")
+    unseen = "WordNet's first sense" if found else "no answer, for want of a WordNet"
+    say(
+        f"senses by nearest neighbour in layers {learned.layers} of {encoder.name}; lemmas that were never "
+        f"seen get {unseen}"
+    )
 
 
 @app.command()
@@ -182,6 +196,7 @@ def picture(
     from unmask.embeddings.sense_corpus import gold_beside, read_gold, read_sentences
 
     check_figure(out)
+    o.check_place(out)
     keys = read_gold(gold or gold_beside(corpus))
     encoder = Encoder.load(model, device=device)
     vectors, shown = instances_by_sense(
@@ -194,14 +209,20 @@ def picture(
 def _open(path: Path, model: str | None, device: str) -> tuple[Senses, Encoder]:
     from unmask.embeddings.encoder import Encoder
     from unmask.embeddings.senses import Senses
+    from unmask.embeddings.standardise import other_weights
 
     learned = Senses.load(path)
     encoder = Encoder.load(model or learned.model, device=device)
-    width = encoder.width * (len(encoder.layers(learned.layers).numbers) if "concat" in learned.layers else 1)
+    width = encoder.width_of(encoder.layers(learned.layers))
     if width != learned.vectors.shape[1]:
         raise Misuse(
             f"the senses have {learned.vectors.shape[1]} dimensions, the model {width}: give the model that "
             f"they were fitted with ({learned.model})"
+        )
+    if other_weights(learned.weights, encoder.weights):
+        raise Misuse(
+            f"the senses were fitted with other weights (of {learned.model}): give that model, or fit them "
+            "anew ('unmask wsd fit')"
         )
     return learned, encoder
 

@@ -25,7 +25,7 @@ from unmask.embeddings.reading import Reader, Reading
 from unmask.light import open_light
 from unmask.light.tokenizer import LightTokenizer
 from unmask.mlm import choose_device, window_of
-from unmask.models import locate
+from unmask.models import locate, weights_digest
 from unmask.progress import Progress, silent
 
 TOKENS_A_PASS = 4096
@@ -74,6 +74,17 @@ class Encoder:
         config = self.model.config
         return int(getattr(config, "hidden_size", 0) or config.dim)
 
+    def width_of(self, choice: Layers) -> int:
+        """The features of a vector; the embedding matrix may be narrower than the states (as in ALBERT)."""
+        if choice.numbers == (STATIC,):
+            return int(self._words().weight.shape[1])
+        return self.width * (len(choice.numbers) if choice.how == "concat" else 1)
+
+    @property
+    def weights(self) -> str | None:
+        """A digest of the checkpoint's weights, None on the hub; what is fitted to them is for no others."""
+        return weights_digest(self.name)
+
     def layers(self, name: str | int) -> Layers:
         """Return the layers that a name stands for in this encoder."""
         return choose_layers(name, self.depth)
@@ -105,10 +116,7 @@ class Encoder:
     ) -> list[np.ndarray[Any, Any]]:
         """Return for each choice of layers the mean state of each unit's tokens, [units, features]."""
         first_row = np.cumsum([0, *(len(reading.units) for reading in readings)])
-        sums = [
-            torch.zeros(int(first_row[-1]), self.width * (len(c.numbers) if c.how == "concat" else 1))
-            for c in choices
-        ]
+        sums = [torch.zeros(int(first_row[-1]), self.width_of(choice)) for choice in choices]
         wanted = sorted({number for choice in choices for number in choice.numbers})
         pieces = [(text, piece) for text, r in enumerate(readings) for piece in range(len(r.pieces))]
         for batch in progress.over(_batches(readings, pieces), total=len(pieces), size=len, stage="texts"):

@@ -1,17 +1,18 @@
 """Embedding a whole file: streamed in chunks, resumable, over a Ray cluster if asked.
 
-Each chunk of texts is written into `OUT.partial/` as soon as it is done, under its number, so a killed run
-has lost at most one; the same command goes on with the rest. When all are there they are joined, in order,
-into OUT. Chunks depend on the input alone, not on who computes them, so any mixture of sittings and machines
-gives one result.
+Each chunk of texts is written into `OUT.partial/` as soon as it is done, under its number and with a digest
+of its texts, so a killed run has lost at most one; the same command goes on with the rest, and does those
+anew whose texts have changed meanwhile. When all are there they are joined, in order, into OUT. Chunks depend
+on the input alone, not on who computes them, so any mixture of sittings and machines gives one result.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,14 @@ from unmask.embeddings.encoder import Encoder
 from unmask.embeddings.formats import Chunk, check_format, units_file, write
 from unmask.embeddings.reading import LongTexts, Pooling, Splitting, UnitKind
 from unmask.embeddings.standardise import Standardiser
-from unmask.embeddings.texts import Text, chunks_of, read_texts
+from unmask.embeddings.texts import Text, chunks_of, numbered_texts, read_texts
 from unmask.errors import Misuse
+from unmask.models import weights_digest
 from unmask.progress import Progress, silent
 from unmask.training.directory import claim, disk_failure
 
 TEXTS_A_CHUNK = 256
+Numbered = tuple[int, Text]  # a text and the number of its line, from 0
 
 
 @dataclass(frozen=True)
@@ -44,11 +47,10 @@ class Wanted:
     standardiser: str | None = None
     device: str = "auto"
     allow_pickle: bool = False
-    size: int | None = None  # of the texts' file, so that another file under its name is noticed
 
     def record(self) -> dict[str, Any]:
-        """The settings as JSON knows them."""
-        return asdict(self)
+        """The settings as JSON knows them; the weights are part of them."""
+        return asdict(self) | {"weights": weights_digest(self.model)}
 
 
 @dataclass(frozen=True)
@@ -70,13 +72,14 @@ class Written:
 
 @dataclass(frozen=True)
 class Embedded:
-    """A chunk that is done: vectors, units and what happened to its texts."""
+    """A chunk that is done: vectors, units, and what its texts were and what happened to them."""
 
     vectors: np.ndarray[Any, Any]
     units: list[dict[str, Any]]
     texts: int
     vanished: int
     overlong: int
+    digest: str  # of the texts
 
 
 def embed_file(wanted: Wanted, out: Path, *, ray: str | None = None, progress: Progress = silent) -> Written:
@@ -92,14 +95,17 @@ def embed_file(wanted: Wanted, out: Path, *, ray: str | None = None, progress: P
 
 def _embed_file(wanted: Wanted, out: Path, ray: str | None, progress: Progress) -> Written:
     partial = out.with_name(out.name + ".partial")
-    claim(partial, wanted, "a run of 'unmask embed'")
-    done = {int(path.stem) for path in partial.glob("*.npz")}
-    chunks = enumerate(chunks_of(read_texts(wanted.texts), TEXTS_A_CHUNK))
-    todo = ((number, texts) for number, texts in chunks if number not in done)
+    claim(
+        partial,
+        wanted,
+        "a run of 'unmask embed'",
+        f"it is in the way of '{out}'; remove it, or give another --out",
+    )
+    chunks = chunks_of(numbered_texts(wanted.texts), TEXTS_A_CHUNK)
+    todo = _unfinished(chunks, partial, progress)
     encode = chunk_encoder(wanted)
     progress.started("texts", 0 if wanted.texts == "-" else _count(wanted.texts))
     try:
-        progress.advanced(TEXTS_A_CHUNK * len(done))
         for number, found in _spread(todo, encode, ray):
             _keep(partial / f"{number:08}.npz", found)
             progress.advanced(found.texts)
@@ -108,29 +114,49 @@ def _embed_file(wanted: Wanted, out: Path, ray: str | None, progress: Progress) 
     return _join(wanted, partial, out)
 
 
-def chunk_encoder(wanted: Wanted) -> Callable[[], Callable[[tuple[int, list[Text]]], Embedded]]:
+def _unfinished(
+    chunks: Iterable[list[Numbered]], partial: Path, progress: Progress
+) -> Iterator[tuple[int, list[Numbered]]]:
+    """Return the chunks that are not done yet; what is left of a longer input is removed."""
+    held = {int(path.stem): path for path in partial.glob("*.npz")}
+    for number, texts in enumerate(chunks):
+        path = held.pop(number, None)
+        if path is not None and _about(path).get("digest") == digest_of(texts):
+            progress.advanced(len(texts))
+        else:
+            yield number, texts
+    for path in held.values():
+        path.unlink()
+
+
+def digest_of(texts: list[Numbered]) -> str:
+    """Return what tells a chunk of texts from any other."""
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+
+
+def chunk_encoder(wanted: Wanted) -> Callable[[], Callable[[tuple[int, list[Numbered]]], Embedded]]:
     """Return a maker of the function that embeds one chunk; the model is opened where it is called."""
 
     # a worker on a cluster has another working directory
     model = str(Path(wanted.model).resolve()) if Path(wanted.model).is_dir() else wanted.model
     statistics = Path(wanted.standardiser).resolve() if wanted.standardiser else None
 
-    def make() -> Callable[[tuple[int, list[Text]]], Embedded]:
+    def make() -> Callable[[tuple[int, list[Numbered]]], Embedded]:
         encoder = Encoder.load(model, device=wanted.device, allow_pickle=wanted.allow_pickle)
         choice = encoder.layers(wanted.layers)
         reader = encoder.reader(
             unit=wanted.unit, pooling=wanted.pooling, split=wanted.split, long=wanted.long
         )
-        even = Standardiser.load(statistics, choice.name) if statistics else None
+        even = Standardiser.load(statistics, choice.name, encoder.weights) if statistics else None
 
-        def embed(task: tuple[int, list[Text]]) -> Embedded:
-            number, texts = task
-            readings = list(reader.read_all(texts))
+        def embed(task: tuple[int, list[Numbered]]) -> Embedded:
+            _, texts = task
+            readings = list(reader.read_all(text for _, text in texts))
             (vectors,) = encoder.embed(readings, reader, [choice])
             vectors = even.apply(vectors) if even is not None else vectors
             units = [
-                {"text": number * TEXTS_A_CHUNK + i, "unit": unit.name, "start": unit.start, "end": unit.end}
-                for i, reading in enumerate(readings)
+                {"text": line, "unit": unit.name, "start": unit.start, "end": unit.end}
+                for (line, _), reading in zip(texts, readings, strict=True)
                 for unit in reading.units
             ]
             return Embedded(
@@ -139,6 +165,7 @@ def chunk_encoder(wanted: Wanted) -> Callable[[], Callable[[tuple[int, list[Text
                 len(texts),
                 sum(reading.vanished for reading in readings),
                 sum(reading.overlong for reading in readings),
+                digest_of(texts),
             )
 
         return embed
@@ -167,8 +194,7 @@ def _spread(todo: Iterator[Any], make: Any, ray: str | None) -> Iterator[tuple[i
 
 def _keep(path: Path, found: Embedded) -> None:
     """Write a chunk beside its place and move it there: a file under its name is whole."""
-    about = {"units": found.units, "texts": found.texts, "vanished": found.vanished}
-    about["overlong"] = found.overlong
+    about = {name: value for name, value in vars(found).items() if name != "vectors"}
     beside = path.with_suffix(".writing")
     with beside.open("wb") as stream:
         np.savez(stream, vectors=found.vectors, about=np.frombuffer(json.dumps(about).encode(), np.uint8))
@@ -178,6 +204,12 @@ def _keep(path: Path, found: Embedded) -> None:
 def _kept(path: Path) -> tuple[np.ndarray[Any, Any], dict[str, Any]]:
     with np.load(path, allow_pickle=False) as held:
         return held["vectors"], json.loads(held["about"].tobytes())
+
+
+def _about(path: Path) -> dict[str, Any]:
+    with np.load(path, allow_pickle=False) as held:
+        found: dict[str, Any] = json.loads(held["about"].tobytes())
+        return found
 
 
 def _join(wanted: Wanted, partial: Path, out: Path) -> Written:

@@ -75,8 +75,10 @@ def _write_parquet(out: Path, chunks: Iterable[Chunk], _rows: int, width: int, a
     writer = None
     try:
         for vectors, units in chunks:
+            if not units:  # which would give no columns
+                continue
             flat = pa.array(vectors.astype(np.float32).ravel())
-            columns = {name: pa.array([unit[name] for unit in units]) for name in (units[0] if units else ())}
+            columns = {name: pa.array([unit[name] for unit in units]) for name in units[0]}
             columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, width)
             table = pa.table(columns).replace_schema_metadata(about)
             if writer is None:

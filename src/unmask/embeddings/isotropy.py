@@ -105,6 +105,11 @@ def survey(
     `remove` is the number of leading components taken away, by default a hundredth of the dimensions.
     """
     choices = [encoder.layers(name) for name in layers or map(str, range(encoder.depth + 1))]
+    narrowest = min(map(encoder.width_of, choices))
+    if remove is not None and remove >= narrowest:
+        raise Misuse(
+            f"the vectors have {narrowest} dimensions, of which {remove} can't be removed: take fewer"
+        )
     drawn = draw(texts, sample, np.random.default_rng(seed))
     if len(drawn) < 2:
         raise Misuse(f"isotropy needs at least two texts, got {len(drawn)}: give more, one a line")

@@ -7,6 +7,7 @@ a file of gold keys has an instance's id and one or more sense keys a line. Both
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import IO, Any
 from xml.etree import ElementTree
 
 from unmask.embeddings.texts import lines_of
-from unmask.errors import Misuse
+from unmask.errors import Failure, Misuse
 
 Gold = dict[str, tuple[str, ...]]
 
@@ -54,9 +55,9 @@ def read_sentences(path: Path) -> Iterator[Sentence]:
                     element.clear()
     except ElementTree.ParseError as error:
         raise Misuse(f"{path}: expected XML in the unified format, got a syntax error ({error})") from None
-    except (EOFError, gzip.BadGzipFile, OSError) as error:
-        if isinstance(error, Misuse):
-            raise
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise Failure(f"{path}: the compressed file is damaged ({error}): take another copy") from None
+    except OSError as error:
         raise Misuse(f"{path}: can't be read ({error}): check the path") from None
     if not opened:
         raise Misuse(f"{path}: expected <sentence> elements in the unified format, found none")
@@ -67,7 +68,7 @@ def count_sentences(path: Path) -> int:
     try:
         with _open(path) as stream:
             return sum(b"<sentence " in line for line in stream)
-    except OSError:
+    except (OSError, EOFError, zlib.error):
         return 0  # the reader will say what is wrong
 
 

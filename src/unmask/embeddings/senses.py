@@ -47,13 +47,22 @@ class Senses:
     counts: list[int]
     vectors: Array
     standardiser: Standardiser
+    instances: int = 0  # that they were learned from; one with two keys counts for two senses
+    weights: str | None = None  # a digest of the model's, if it is known
 
     def save(self, path: Path) -> None:
         """Write one safetensors file."""
         from safetensors.numpy import save_file
 
         listed = [[lemma, pos, rows] for (lemma, pos), rows in self.entries.items()]
-        about = {"model": self.model, "layers": self.layers, "keys": self.keys, "entries": listed}
+        about = {
+            "model": self.model,
+            "weights": self.weights,
+            "layers": self.layers,
+            "instances": self.instances,
+            "keys": self.keys,
+            "entries": listed,
+        }
         tensors = {
             "vectors": self.vectors,
             "counts": np.asarray(self.counts),
@@ -84,6 +93,8 @@ class Senses:
             [int(count) for count in t["counts"]],
             t["vectors"],
             Standardiser(t["mean"], t["deviation"]),
+            about.get("instances", 0),
+            about.get("weights"),
         )
 
     def most_frequent(self, instance: Instance) -> str | None:
@@ -141,10 +152,12 @@ def fit(
     sums: dict[tuple[Entry, str], Array] = {}
     counts: dict[tuple[Entry, str], int] = defaultdict(int)
     moments: Moments | None = None
+    instances = 0
     for instance, vector in instance_vectors(encoder, sentences, layers, progress, total):
         if moments is None:
             moments = Moments(len(vector))
         moments.add(vector[None])
+        instances += instance.id in gold
         for key in gold.get(instance.id, ()):
             place = (instance.entry, key)
             counts[place] += 1
@@ -164,6 +177,8 @@ def fit(
         [counts[place] for place in order],
         vectors,
         moments.standardiser(),
+        instances,
+        encoder.weights,
     )
 
 

@@ -71,12 +71,18 @@ class Standardiser:
         return even
 
     @classmethod
-    def load(cls, path: Path, layers: str) -> Standardiser:
-        """Read the statistics of some layers from a file."""
+    def load(cls, path: Path, layers: str, weights: str | None = None) -> Standardiser:
+        """Read the statistics of some layers from a file; those of other `weights` (a digest) are refused."""
         from safetensors import SafetensorError, safe_open
 
         try:
             with safe_open(path, framework="np") as held:
+                about = held.metadata() or {}
+                if other_weights(about.get("weights"), weights):
+                    raise Misuse(
+                        f"'{path}' was fitted on other weights (of {about.get('model')}): fit it anew on "
+                        "this model ('unmask isotropy --standardiser FILE')"
+                    )
                 names = sorted({name.rsplit("/", 1)[0] for name in held.keys()})  # noqa: SIM118
                 if layers not in names:
                     raise Misuse(f"'{path}' holds statistics of layers {', '.join(names)}, not of {layers}")
@@ -87,6 +93,11 @@ class Standardiser:
             ) from None
         except (SafetensorError, OSError) as error:
             raise Failure(f"'{path}' is no standardiser that can be read ({error}): fit it anew") from None
+
+
+def other_weights(fitted: str | None, given: str | None) -> bool:
+    """Whether two digests of weights differ; where one is not known (on the hub), nobody can tell."""
+    return fitted is not None and given is not None and fitted != given
 
 
 def save_standardisers(fitted: dict[str, Standardiser], path: Path, about: dict[str, str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -43,7 +44,7 @@ def lines_of(path: str | Path) -> Iterator[tuple[int, str]]:
             yield number, line.rstrip("\r\n").removeprefix("\ufeff")
     except UnicodeDecodeError:
         raise Misuse(f"{path}, line {number + 1}: expected UTF-8 text: convert the file") from None
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise Failure(f"{path}: the compressed file is damaged ({error}): take another copy") from None
     finally:
         if stream is not sys.stdin:
@@ -52,11 +53,16 @@ def lines_of(path: str | Path) -> Iterator[tuple[int, str]]:
 
 def read_texts(path: str | Path) -> Iterator[Text]:
     """Return the texts of a file; empty lines are skipped."""
+    return (text for _, text in numbered_texts(path))
+
+
+def numbered_texts(path: str | Path) -> Iterator[tuple[int, Text]]:
+    """Return the texts of a file, each with the number of its line from 0; empty lines are skipped."""
     structured = str(path).removesuffix(".gz").endswith((".jsonl", ".ndjson"))
     for number, line in lines_of(path):
         if not line.strip():
             continue
-        yield _structured(path, number, line) if structured else line
+        yield number - 1, _structured(path, number, line) if structured else line
 
 
 def _structured(path: str | Path, number: int, line: str) -> Text:

@@ -50,14 +50,22 @@ class Encoder:
         self.task, self.tokenizer, self.window, self.long = task, tokenizer, window, long
         self.numbers = {label: number for number, label in enumerate(labels)}
         unit: Any = "word" if task == "tag" else "sentence"
-        self.reader = Reader(tokenizer, window, unit=unit, split="spaces", long=long)
+        pieces: Any = "truncate" if long == "truncate" else "split"
+        self.reader = Reader(tokenizer, window, unit=unit, split="spaces", long=pieces)
 
-    def encode(self, examples: Sequence[Any]) -> Encoded:
-        """Return the features of examples, with labels where the examples have them."""
+    def encode(self, examples: Sequence[Any], path: str = "the examples") -> Encoded:
+        """Return the features of a file's examples, with labels where the examples have them."""
         encoded = Encoded()
         add: Any = {"classify": self._text, "pairs": self._pair, "tag": self._words}[self.task]
         for home, example in enumerate(examples):
+            before = encoded.overlong
             add(encoded, home, example)
+            if self.long == "refuse" and encoded.overlong > before:
+                mends = "truncate" if self.task == "pairs" else "split or truncate"
+                raise Misuse(
+                    f"{path}, line {example.line}: longer than max_length, which is {self.window} tokens: "
+                    f"--long {mends} mends that"
+                )
         return encoded
 
     def _label(self, example: Example) -> Feature:
@@ -74,11 +82,6 @@ class Encoder:
         first, second = example.texts
         whole = self.tokenizer(first, second, verbose=False)
         if len(whole["input_ids"]) > self.window:
-            if self.long == "refuse":
-                raise Misuse(
-                    f"the pair at line {example.line} has {len(whole['input_ids'])} tokens, the window "
-                    f"{self.window}: --long truncate mends that"
-                )
             encoded.overlong += 1
             whole = self.tokenizer(first, second, truncation="longest_first", max_length=self.window)
         feature = {name: list(whole[name]) for name in ("input_ids", "token_type_ids") if name in whole}

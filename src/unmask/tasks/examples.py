@@ -12,7 +12,7 @@ import numpy as np
 
 from unmask.errors import Misuse
 from unmask.tasks import schemes
-from unmask.tasks.files import Columns, Example, Tagged, read_examples, read_tagged
+from unmask.tasks.files import Columns, Example, Tagged, read_examples, read_tagged, resolve
 from unmask.tasks.settings import Settings, Task
 
 HELD_OUT = 10
@@ -27,12 +27,14 @@ class Examples:
     dev: Sequence[Any]
     labels: list[str]
     scheme: str | None  # of the tags; None where they have none
+    columns: Columns  # of the texts, as the training file names them
     notes: list[str] = field(default_factory=list)
 
 
 def gather(settings: Settings) -> Examples:
     """Read and check the files of a run."""
     notes: list[str] = []
+    settings = with_columns(settings)
     train = read(settings, settings.task, Path(settings.train), notes)
     if not train:
         raise Misuse(f"{settings.train}: expected training examples, got none: the file is empty")
@@ -62,7 +64,18 @@ def gather(settings: Settings) -> Examples:
         notes.append(f"no --dev file: {len(dev):,} of the training examples are held out for evaluation")
     else:
         refuse_unknown(dev, labels, settings.dev)
-    return Examples(train, dev, labels, scheme, notes)
+    return Examples(train, dev, labels, scheme, settings.columns, notes)
+
+
+def with_columns(settings: Settings) -> Settings:
+    """Return the settings with the columns that the training file's own names decide.
+
+    Other files are read by them too: the texts of a pair must not change places with the order of columns.
+    """
+    if settings.task == "tag":
+        return settings
+    found = resolve(Path(settings.train), pairs=settings.task == "pairs", columns=settings.columns)
+    return replace(settings, text=found.first, second=found.second)
 
 
 def read(columns_of: Any, task: Task, path: Path, notes: list[str], *, labelled: bool = True) -> list[Any]:
@@ -90,7 +103,8 @@ def scheme_of(sentences: Sequence[Tagged], path: str) -> schemes.Scheme:
                 schemes.parse(tag)
             except Misuse as error:
                 raise Misuse(
-                    f"{path}, line {sentence.line + place}: {error}; --scheme none takes tags as they are"
+                    f"{path}, line {sentence.line_of(place)}: {error} ('{sentence.words[place]}'); "
+                    "--scheme none takes tags as they are"
                 ) from None
     return schemes.detect(one.tags or [] for one in sentences)
 
@@ -107,7 +121,7 @@ def check_tags(
         if broken is not None:
             if not repair:
                 raise Misuse(
-                    f"{path}, line {sentence.line + broken.place}: '{broken.found}' ('"
+                    f"{path}, line {sentence.line_of(broken.place)}: '{broken.found}' ('"
                     f"{sentence.words[broken.place]}') breaks the scheme {scheme}, which has "
                     f"'{broken.expected}' there: mend the file, or have it mended with --repair"
                 )
@@ -120,23 +134,26 @@ def check_tags(
 
 
 def in_scheme(sentences: Sequence[Tagged], scheme: Any) -> list[Tagged]:
-    """Return the sentences with their tags in another scheme."""
-    return [replace(one, tags=schemes.convert(one.tags or [], scheme)) for one in sentences]
+    """Return the sentences with their tags in another scheme, and beside them those that were given."""
+    return [replace(one, tags=schemes.convert(one.tags or [], scheme), given=one.tags) for one in sentences]
 
 
 def refuse_unknown(examples: Sequence[Any], labels: Sequence[str], path: str) -> None:
     """Refuse a label that was not learned, naming its line."""
     known = set(labels)
     for example in examples:
-        pairs = (
-            [(example.line, example.label)]
+        found = (
+            [(example.line, example.label, "")]
             if isinstance(example, Example)
-            else [(example.line + i, tag) for i, tag in enumerate(example.tags or [])]
+            else [
+                (example.line_of(place), tag, f" ('{example.words[place]}')")
+                for place, tag in enumerate(example.tags or [])
+            ]
         )
-        for line, label in pairs:
+        for line, label, word in found:
             if label is not None and label not in known:
                 raise Misuse(
-                    f"{path}, line {line}: the label '{label}' was not in the training data, which has "
+                    f"{path}, line {line}: the label '{label}'{word} was not in the training data, which has "
                     f"{', '.join(sorted(known))}"
                 )
 

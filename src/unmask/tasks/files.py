@@ -2,13 +2,16 @@
 
 The kind is told by the name's ending (`.gz` may follow): `.tsv` has a header and no quoting, `.csv` a header
 and the usual quoting, `.jsonl` an object a line; anything else is CoNLL, a word a line, an empty line after
-each sentence. Every example remembers its line, so that a complaint can name it.
+each sentence; `# ` in front of a sentence starts a comment. Every example remembers its line, so that a
+complaint can name it.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +21,10 @@ from unmask.embeddings.texts import lines_of
 from unmask.errors import Misuse
 
 PAIRS_IN_USE = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("text", "text_pair"))
+TEXT_OPTIONS = ("--text", "--second")
 DOCUMENT_MARK = "-DOCSTART-"
+NO_WORD = re.compile(r"\d+[-.]\d+")
+"""In front of a line of CoNLL-U that is no word of its own: several words in one, or one left unsaid."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +38,20 @@ class Example:
 
 @dataclass(frozen=True)
 class Tagged:
-    """The words of a sentence, with their tags if they have any; `line` is that of its first word."""
+    """The words of a sentence, with their tags if they have any; `line` is that of its first word.
+
+    Where the tags were put into another scheme, `given` are those of the file.
+    """
 
     line: int
     words: list[str]
     tags: list[str] | None
+    lines: tuple[int, ...] | None = None  # of the words; None: all stand on one
+    given: list[str] | None = None
+
+    def line_of(self, place: int) -> int:
+        """Return the line of a word."""
+        return self.line if self.lines is None else self.lines[place]
 
 
 @dataclass(frozen=True)
@@ -56,17 +71,27 @@ def read_examples(path: Path, *, pairs: bool, columns: Columns, labelled: bool) 
         if names is None:
             names = _text_columns(path, list(row), pairs, columns)
             if labelled:
-                _require(path, line, row, columns.label)
-        for name in names:
-            _require(path, line, row, name)
-        texts = tuple(str(row[name]) for name in names)
+                _require(path, line, row, columns.label, "--label")
+        for name, option in zip(names, TEXT_OPTIONS, strict=False):
+            _require(path, line, row, name, option)
+        texts = tuple(_plain(path, line, name, row[name]) for name in names)
         if any(not text.strip() for text in texts):
             raise Misuse(f"{path}, line {line}: the text is empty: give one, or remove the line")
         label = row.get(columns.label)
         if labelled and (label is None or not str(label).strip()):
             raise Misuse(f"{path}, line {line}: the column '{columns.label}' is empty: give a label")
-        examples.append(Example(line, texts, None if label is None else str(label)))
+        if label is not None:
+            label = _plain(path, line, columns.label, label)
+        examples.append(Example(line, texts, label))
     return examples
+
+
+def resolve(path: Path, *, pairs: bool, columns: Columns) -> Columns:
+    """Return the columns under the names that they have in a file, so that others can be read alike."""
+    for _, row in _rows(path):
+        first, *second = _text_columns(path, list(row), pairs, columns)
+        return Columns(first, second[0] if second else None, columns.label)
+    return columns
 
 
 def _text_columns(path: Path, there: list[str], pairs: bool, columns: Columns) -> tuple[str, ...]:
@@ -93,12 +118,19 @@ def _text_columns(path: Path, there: list[str], pairs: bool, columns: Columns) -
     )
 
 
-def _require(path: Path, line: int, row: Mapping[str, Any], name: str) -> None:
+def _require(path: Path, line: int, row: Mapping[str, Any], name: str, option: str) -> None:
     if name not in row or row[name] is None:
         raise Misuse(
             f"{path}, line {line}: there is no column '{name}', only {', '.join(map(str, row)) or 'none'}: "
-            f"mend the file or name the column"
+            f"mend the file, or name the column with {option}"
         )
+
+
+def _plain(path: Path, line: int, name: str, value: Any) -> str:
+    """Return a text or a label; in JSON it may be a number, but nothing that is made of parts."""
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    raise Misuse(f"{path}, line {line}: expected '{name}' to be a text, got {json.dumps(value)[:40]}")
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -117,6 +149,9 @@ def _table(path: Path, *, tab: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     header = next(reader, None)
     if header is None:
         return
+    twice = sorted(name for name, count in Counter(header).items() if count > 1)
+    if twice:
+        raise Misuse(f"{path}, line 1: several columns are called '{twice[0]}': give each a name of its own")
     try:
         for row in reader:
             if not row:
@@ -151,21 +186,24 @@ def read_tagged(path: Path, *, labelled: bool, word_column: int = 0, tag_column:
     sentences: list[Tagged] = []
     words: list[str] = []
     tags: list[str] = []
-    first = 1
+    lines: list[int] = []
 
     def close() -> None:
         if words:
-            sentences.append(Tagged(first, list(words), list(tags) if labelled else None))
-        words.clear()
-        tags.clear()
+            found = list(tags) if labelled else None
+            sentences.append(Tagged(lines[0], list(words), found, tuple(lines)))
+        for some in (words, tags, lines):
+            some.clear()
 
     for number, line in lines_of(path):
         fields = line.split("\t") if "\t" in line else line.split()
         if not line.strip() or fields[0] == DOCUMENT_MARK:
             close()
             continue
-        if not words:
-            first = number
+        comment = not words and line.startswith("# ")
+        if comment or (word_column > 0 and NO_WORD.fullmatch(fields[0])):
+            continue
+        lines.append(number)
         words.append(_field(path, number, fields, word_column, "word"))
         if labelled:
             if len(fields) < 2:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from unmask.tasks import schemes
 from unmask.tasks.encoding import Encoded, Encoder, collator
 from unmask.tasks.files import Columns
 from unmask.tasks.scores import Scores, class_scores, entity_scores, token_scores
-from unmask.tasks.settings import LongTexts, Settings, Task
+from unmask.tasks.settings import LongTexts, Settings, Task, check_long
 
 RECORD = "task.json"
 TOKENS_A_PASS = 4096
@@ -48,19 +48,25 @@ class TaskRecord:
         return Columns(self.text, self.second, self.label)
 
     @classmethod
-    def of(cls, settings: Settings, scheme: str | None) -> TaskRecord:
-        """Return what a run's settings leave behind."""
+    def of(cls, settings: Settings, examples: files.Examples) -> TaskRecord:
+        """Return what a run's settings and files leave behind."""
         return cls(
             settings.task,
-            scheme,
+            examples.scheme,
             settings.max_length,
             settings.long,
-            settings.text,
-            settings.second,
-            settings.label,
+            examples.columns.first,
+            examples.columns.second,
+            examples.columns.label,
             settings.word_column,
             settings.tag_column,
         )
+
+    def changed(self, **changes: Any) -> TaskRecord:
+        """Return the record with other fields, where they are not None."""
+        changed = replace(self, **{name: value for name, value in changes.items() if value is not None})
+        check_long(changed.task, changed.long)
+        return changed
 
 
 class TunedModel:
@@ -76,8 +82,12 @@ class TunedModel:
         self._collate = collator(record.task, tokenizer)
 
     @classmethod
-    def load(cls, directory: Path, *, device: str = "auto") -> TunedModel:
-        """Open what `unmask finetune` wrote (the directory `model` of its run)."""
+    def load(cls, directory: Path, *, device: str = "auto", **changes: Any) -> TunedModel:
+        """Open what `unmask finetune` wrote (the directory `model` of its run).
+
+        `changes` are fields of its record for files that are to be read otherwise: `text`, `second`, `label`
+        or `long`; None changes nothing.
+        """
         try:
             record = TaskRecord(**json.loads((directory / RECORD).read_text(encoding="utf-8")))
         except FileNotFoundError:
@@ -86,6 +96,7 @@ class TunedModel:
             ) from None
         except (json.JSONDecodeError, TypeError) as error:
             raise Failure(f"'{directory / RECORD}' is damaged ({error}): fine-tune anew") from None
+        record = record.changed(**changes)
         from unmask.checkpoint import open_with_head
 
         model, tokenizer = open_with_head(directory, kind_of(record.task), {})
@@ -102,8 +113,8 @@ class TunedModel:
         if not found:
             raise Misuse(f"{path}: expected examples to predict, got none: the file is empty")
         bare = [_unlabelled(example) for example in found]
-        encoded = self.encoder.encode(bare)
-        return self._answers(bare, encoded, progress), lengths_note(encoded, self.record.long)
+        encoded = self.encoder.encode(bare, str(path))
+        return self._answers(bare, encoded, progress), encoding_notes(encoded, self.record.long)
 
     def answers(self, examples: Sequence[Any], progress: Progress = silent) -> Iterator[dict[str, Any]]:
         """Return an answer for each example: its label and the probabilities, or its tags and entities."""
@@ -148,24 +159,25 @@ class TunedModel:
             found = files.check_tags(found, scheme, str(path), repair, notes)
             found = files.in_scheme(found, self.record.scheme)
         files.refuse_unknown(found, self.labels, str(path))
-        return self.score(found, notes=notes, progress=progress), notes
+        encoded = self.encoder.encode(found, str(path))
+        notes += encoding_notes(encoded, self.record.long)
+        return self.score(found, encoded, progress), notes
 
     def score(
-        self,
-        found: Sequence[Any],
-        *,
-        encoded: Encoded | None = None,
-        notes: list[str] | None = None,
-        progress: Progress = silent,
+        self, found: Sequence[Any], encoded: Encoded | None = None, progress: Progress = silent
     ) -> Scores:
-        """Score labelled examples."""
+        """Score labelled examples, which may have been encoded before."""
         encoded = encoded or self.encoder.encode(found)
-        if notes is not None:
-            notes += lengths_note(encoded, self.record.long)
         if self.record.task == "tag":
-            given = self._tags(found, encoded, progress)
+            tags = self._tags(found, encoded, progress)
             true = [sentence.tags for sentence in found]
-            return (token_scores if self.record.scheme is None else entity_scores)(true, given)
+            if self.record.scheme is None:
+                return token_scores(true, tags)
+            if self.record.scheme == "io":  # which merges neighbours of one type: the file's own tags decide
+                true = [sentence.given or sentence.tags for sentence in found]
+                scheme = schemes.detect(true)
+                tags = [schemes.convert(one, scheme) for one in tags]
+            return entity_scores(true, tags)
         rows = self._log_probs(len(found), encoded, progress)
         return class_scores(
             [example.label for example in found], [self.labels[int(row.argmax())] for row in rows]
@@ -223,15 +235,16 @@ def kind_of(task: Task) -> Any:
     return AutoModelForTokenClassification if task == "tag" else AutoModelForSequenceClassification
 
 
-def lengths_note(encoded: Encoded, long: str) -> list[str]:
-    """Say how many texts were longer than the window, and what became of them."""
-    if not encoded.overlong:
-        return []
-    how = "split into pieces" if long == "split" else "cut at the end"
-    return [f"{encoded.overlong:,} texts are longer than max_length and were {how}"]
+def encoding_notes(encoded: Encoded, long: str, examples: str = "texts") -> list[str]:
+    """Say how many texts were longer than the window and what became of them, and which words vanished."""
+    notes = []
+    if encoded.overlong:
+        how = "split into pieces" if long == "split" else "cut at the end"
+        notes.append(f"{encoded.overlong:,} {examples} are longer than max_length and were {how}")
+    if encoded.vanished:
+        notes.append(f"of {encoded.vanished:,} words in {examples} the tokenizer leaves nothing to tag")
+    return notes
 
 
 def _unlabelled(example: Any) -> Any:
-    from dataclasses import replace
-
     return replace(example, tags=None) if hasattr(example, "tags") else replace(example, label=None)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from unmask.errors import Failure, Misuse
 from unmask.models import locate
 from unmask.tasks.encoding import Encoded, collator
 from unmask.tasks.examples import Examples, gather, label_counts
-from unmask.tasks.predict import TaskRecord, TunedModel, kind_of, lengths_note
+from unmask.tasks.predict import TaskRecord, TunedModel, encoding_notes, kind_of
 from unmask.tasks.report import write_result
 from unmask.tasks.scores import Scores
 from unmask.tasks.settings import Settings
@@ -91,9 +90,16 @@ def _finetune(settings: Settings, out: Path) -> Result:
         pretrained=settings.pretrained,
     )
     run_directory.refuse_full_disk(out, parameters_of(model))
-    tuned = TunedModel(model, tokenizer, TaskRecord.of(settings, examples.scheme), device="cpu")
-    encoded = {name: tuned.encoder.encode(some) for name, some in _parts(examples).items()}
-    notes = [*examples.notes, *lengths_note(encoded["train"], settings.long)]
+    tuned = TunedModel(model, tokenizer, TaskRecord.of(settings, examples), device="cpu")
+    encoded = {
+        "train": tuned.encoder.encode(examples.train, settings.train),
+        "dev": tuned.encoder.encode(examples.dev, settings.dev or settings.train),
+    }
+    notes = [
+        *examples.notes,
+        *encoding_notes(encoded["train"], settings.long, "training texts"),
+        *encoding_notes(encoded["dev"], settings.long, "development texts"),
+    ]
     if PartialState().is_main_process:
         for note in notes:
             print(f"note: {note}", file=sys.stderr)
@@ -101,15 +107,11 @@ def _finetune(settings: Settings, out: Path) -> Result:
     history = _train(trainer, settings, out)
     tuned.model = trainer.model.to("cpu").eval()
     tuned.device = torch.device("cpu")
-    scores = tuned.score(examples.dev, encoded=encoded["dev"])
+    scores = tuned.score(examples.dev, encoded["dev"])
     if trainer.is_world_process_zero():
         write_result(out, settings, tuned, examples, scores, history)
     PartialState().wait_for_everyone()
     return Result(out / "model", scores, history, notes)
-
-
-def _parts(examples: Examples) -> dict[str, Sequence[Any]]:
-    return {"train": examples.train, "dev": examples.dev}
 
 
 def _label_settings(labels: list[str]) -> dict[str, Any]:
@@ -163,7 +165,7 @@ def _trainer(
 
     def score(model: Any) -> Scores:
         tuned.model, tuned.device = model, next(model.parameters()).device
-        return tuned.score(examples.dev, encoded=encoded["dev"])
+        return tuned.score(examples.dev, encoded["dev"])
 
     trainer = TaskTrainer(
         model=tuned.model,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -51,7 +52,6 @@ class Settings:
     def __post_init__(self) -> None:
         for name, allowed in (
             ("task", get_args(Task)),
-            ("long", get_args(LongTexts)),
             ("scheme", SCHEMES),
             ("to_scheme", (None, *SCHEMES[2:])),
             ("class_weights", ("none", "balanced")),
@@ -59,7 +59,7 @@ class Settings:
             if getattr(self, name) not in allowed:
                 expected = ", ".join(str(one) for one in allowed if one is not None)
                 raise Misuse(f"unknown {name} '{getattr(self, name)}': expected {expected}")
-        for name, least in (("epochs", 1), ("batch", 1), ("max_length", 8), ("patience", 0)):
+        for name, least in (("epochs", 1), ("batch", 1), ("max_length", 8), ("patience", 0), ("seed", 0)):
             if getattr(self, name) < least:
                 raise Misuse(f"expected {name} of at least {least}, got {getattr(self, name)}")
         if not (self.rate > 0 and 0 <= self.warmup <= 1 and 0 <= self.dropout < 1):
@@ -69,8 +69,7 @@ class Settings:
             )
         if self.head_rate is not None and not self.head_rate > 0:
             raise Misuse(f"expected a head rate above 0, got {self.head_rate}")
-        if self.task == "pairs" and self.long == "split":
-            raise Misuse("a pair can't be split: take --long truncate (the longer text loses its end)")
+        check_long(self.task, self.long)
 
     @property
     def columns(self) -> Columns:
@@ -83,10 +82,23 @@ class Settings:
         return "f1" if self.task == "tag" and self.scheme != "none" else "accuracy"
 
     def record(self) -> dict[str, Any]:
-        """The settings as JSON knows them; the training file's size is part of them."""
-        sizes = {
-            f"{name}_bytes": Path(path).stat().st_size
+        """The settings as JSON knows them; what the files hold is part of them."""
+        contents = {
+            f"{name}_digest": _digest(Path(path))
             for name, path in (("train", self.train), ("dev", self.dev))
             if path and Path(path).is_file()
         }
-        return asdict(self) | sizes
+        return asdict(self) | contents
+
+
+def check_long(task: Task, long: str) -> None:
+    """Refuse an unknown way with long texts, or one that the task does not have."""
+    if long not in get_args(LongTexts):
+        raise Misuse(f"unknown long '{long}': expected {', '.join(get_args(LongTexts))}")
+    if task == "pairs" and long == "split":
+        raise Misuse("a pair can't be split: take --long truncate (the longer text loses its end)")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()[:24]

@@ -31,7 +31,12 @@ MAY_CHANGE = {
 """What may differ when a run is taken up again: how long and how often, not what is learned."""
 
 
-def claim(out: Path, settings: Recorded, kind: str = "a training run") -> None:
+def claim(
+    out: Path,
+    settings: Recorded,
+    kind: str = "a training run",
+    remedy: str = "give another output directory, or the same settings to go on with it",
+) -> None:
     """Take an empty directory, or one that holds this very run; refuse any other.
 
     A directory in which nothing was done yet, because the first command was refused, say, is taken over.
@@ -55,7 +60,7 @@ def claim(out: Path, settings: Recorded, kind: str = "a training run") -> None:
             name = differ[0]
             raise Misuse(
                 f"{out} holds another run ({name} was {found.get(name)!r}, now {wanted.get(name)!r}): "
-                "give another output directory, or the same settings to go on with it"
+                f"{remedy}"
             )
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise Misuse(f"{out} exists and is not {kind}: give an empty or new output directory")
