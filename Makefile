@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-SENTENCE ?= The [MASK] [MASK] playing in the park.
+SENTENCE ?= The [MASK] [MASK] at the casino.
 DATA ?= ../shared/data
 WORK ?= build/english
 
