@@ -368,7 +368,7 @@ class TestMisuse:
     @pytest.mark.parametrize("text", ["[MASK] [MASK] [MASK]", "___ man ___ at ___ casino ___"])
     def test_constructions_of_three_blanks_are_not_compared(self, text: str, mlm_of: Models) -> None:
         count = text.count("[MASK]") or text.count("___")
-        with pytest.raises(Misuse, match=f"has {count} blanks.*leave two"):
+        with pytest.raises(Misuse, match=f"the text has {count}: leave two"):
             unmask.compare(text, mlm=mlm_of("bert"))
 
     def test_tables_beyond_the_memory_budget_are_refused_where_they_cannot_be_recomputed(

@@ -139,7 +139,7 @@ class TestScoreFile:
             (["--method", "magic"], "--method is for words in braces"),
             (["--option", "foo=1"], "--option is for words in braces"),
             (["--completion", "zzz"], "--completion is for words in braces"),
-            (["--seed", "-5"], "--seed is for words in braces"),
+            (["--seed", "5"], "--seed is for words in braces"),
             (["--workers", "3"], "give --ray too"),
         ],
     )
