@@ -165,6 +165,10 @@ class TestBlanks:
                 alone = expected
             gains = np.subtract(expected, alone)
             assert row["gain"]["value"] == pytest.approx(gains.mean(), abs=1e-4)
+            assert -1 <= row["recall_gain"]["value"] <= 1
+            assert row["recall_gain"]["value"] == pytest.approx(
+                row["recall@1"]["value"] - answer["rows"][0]["recall@1"]["value"]
+            )
             half = 1.959964 * gains.std(ddof=1) / 3**0.5
             assert row["gain"]["high"] - row["gain"]["value"] == pytest.approx(half, abs=1e-4)
 

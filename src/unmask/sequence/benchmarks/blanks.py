@@ -271,7 +271,8 @@ def load_model(name: str) -> MaskedLM:
 def summary(records: Sequence[dict[str, Any]], settings: BlanksSettings) -> list[dict[str, Any]]:
     """Return one row for each data set, number of blanks and method.
 
-    The gain is that in log-probability over independent answers on the same texts: its interval is paired.
+    Gains, in log-probability and in recall@1, are those over independent answers on the same texts: their
+    intervals are paired.
     """
     groups: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
     for record in records:
@@ -279,7 +280,7 @@ def summary(records: Sequence[dict[str, Any]], settings: BlanksSettings) -> list
     rows = []
     for name in dict.fromkeys(record["data"] for record in records):
         for blanks in settings.blanks:
-            alone = {_place(r): r["log_prob"] for r in groups.get((name, blanks, "independent"), [])}
+            alone = {_place(r): r for r in groups.get((name, blanks, "independent"), [])}
             for method in settings.methods:
                 here = groups.get((name, blanks, method), [])
                 named = {"data": name, "blanks": blanks, "method": method, "sentences": len(here)}
@@ -287,15 +288,20 @@ def summary(records: Sequence[dict[str, Any]], settings: BlanksSettings) -> list
     return rows
 
 
-def _numbers(here: Sequence[dict[str, Any]], alone: dict[tuple[str, int], float]) -> dict[str, Any]:
-    hits = {k: sum(bool(r["rank"]) and r["rank"] <= k for r in here) for k in RECALLS}
+def _numbers(here: Sequence[dict[str, Any]], alone: dict[tuple[str, int], dict[str, Any]]) -> dict[str, Any]:
     scored = [r for r in here if r["log_prob"] is not None]
-    gains = [r["log_prob"] - alone[_place(r)] for r in scored if alone]
+    gains = [r["log_prob"] - alone[_place(r)]["log_prob"] for r in scored if alone]
+    found = [_hit(r, 1) - _hit(alone[_place(r)], 1) for r in here if alone]
     return {
-        **{f"recall@{k}": share(hits[k], len(here))._asdict() for k in RECALLS},
+        **{f"recall@{k}": share(sum(_hit(r, k) for r in here), len(here))._asdict() for k in RECALLS},
         "log_prob": mean([r["log_prob"] for r in scored])._asdict() if scored else None,
         "gain": mean(gains)._asdict() if gains else None,
+        "recall_gain": mean(found)._asdict() if found else None,
     }
+
+
+def _hit(record: dict[str, Any], k: int) -> int:
+    return int(record["rank"] is not None and record["rank"] <= k)
 
 
 def _place(record: dict[str, Any]) -> tuple[str, int]:
