@@ -223,9 +223,11 @@ def wsd(_part: str, arguments: Any) -> dict[str, Any]:
             }
         if model == "english" and arguments.out is None:
             vectors, shown = instances_by_sense(
-                encoder, read_sentences(semcor), gold, "line", "NOUN", least=8
+                encoder, read_sentences(semcor), gold, "plant", "NOUN", least=8
             )
-            draw_senses(vectors, shown, "line (noun) in SemCor", PAGES / "figures" / "senses.svg")
+            draw_senses(
+                vectors, shown, "plant (noun), layers last4 of english", PAGES / "figures" / "senses.svg"
+            )
     return answer
 
 

@@ -179,6 +179,6 @@ def test_the_picture_shows_the_instances_of_senses_that_have_enough(tmp_path, co
     assert places.shape == (12, 2)
     assert places[:, 0].var() >= places[:, 1].var()
     draw_senses(vectors, shown, "bank", tmp_path / "bank.svg")
-    assert f"{MONEY} (9)" in (tmp_path / "bank.svg").read_text()  # in the legend
+    assert f"{MONEY} group (9)" in (tmp_path / "bank.svg").read_text()  # in the legend
     with pytest.raises(Misuse, match="choose another word"):
         instances_by_sense(encoder, read_sentences(corpus), gold, "dog", "noun")

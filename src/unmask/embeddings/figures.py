@@ -17,6 +17,19 @@ PANELS = {"cosine": "expected cosine of two words", "leading_1": "variance in th
 FORMATS = (".png", ".svg", ".pdf")
 
 
+# fmt: off
+LEXICOGRAPHER_FILES = (
+    "all", "pert", "all", "top", "act", "animal", "artifact", "attribute", "body", "cognition",
+    "communication", "event", "feeling", "food", "group", "location", "motive", "object", "person",
+    "phenomenon", "plant", "possession", "process", "quantity", "relation", "shape", "state",
+    "substance", "time", "body", "change", "cognition", "communication", "competition",
+    "consumption", "contact", "creation", "emotion", "motion", "perception", "possession", "social",
+    "stative", "weather", "ppl",
+)
+# fmt: on
+"""WordNet's parts (its lexnames) by the number in the middle of a sense key."""
+
+
 def check_figure(path: Path) -> None:
     """Refuse a name that says no format of a picture, or a machine that can't draw."""
     if path.suffix not in FORMATS:
@@ -57,17 +70,27 @@ def project(vectors: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.pad(flat, ((0, 0), (0, 2 - flat.shape[1])))
 
 
+def sense_label(key: str) -> str:
+    """Return a sense key with its part of WordNet, as in `plant%1:06:01:: artifact`."""
+    parts = key.partition("%")[2].split(":")
+    known = len(parts) > 1 and parts[1].isdigit() and int(parts[1]) < len(LEXICOGRAPHER_FILES)
+    return f"{key} {LEXICOGRAPHER_FILES[int(parts[1])]}" if known else key
+
+
 def draw_senses(vectors: np.ndarray[Any, Any], senses: Sequence[str], title: str, path: Path) -> None:
-    """Draw instances of a word in the plane of their two principal components, a colour a sense."""
+    """Draw instances of a word in the plane of their two principal components, a colour a sense.
+
+    Vectors are brought to unit length first, since senses are told apart by cosine.
+    """
     from matplotlib.figure import Figure
 
     check_figure(path)
-    places = project(vectors)
+    places = project(vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12))
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.add_subplot()
     for sense in sorted(set(senses), key=lambda s: (-senses.count(s), s)):
         own = places[[one == sense for one in senses]]
-        axes.scatter(own[:, 0], own[:, 1], s=18, alpha=0.75, label=f"{sense} ({len(own)})")
+        axes.scatter(own[:, 0], own[:, 1], s=18, alpha=0.75, label=f"{sense_label(sense)} ({len(own)})")
     axes.set(title=title, xlabel="first principal component", ylabel="second")
     axes.legend(fontsize="small")
     figure.savefig(path, dpi=120)
