@@ -42,6 +42,15 @@ def beginning(source: Path, target: Path) -> str:
     return f"{target.stem}={target}"
 
 
+def beginnings(data: Path, text: Path) -> tuple[str, ...]:
+    """The corpora of short runs: the beginnings of the large ones, and SNLI."""
+    large = (
+        beginning(data / "corpus" / f"{name}.txt.gz", text / f"{name}.txt")
+        for name in ("wikipedia", "novels")
+    )
+    return (*large, f"snli={text / 'snli.txt'}")
+
+
 def study(weight: float, options: argparse.Namespace, text: Path) -> dict[str, Any]:
     """Train with one weight, evaluate, and return the numbers of its line."""
     home = options.work / f"weight-{weight:g}"
@@ -50,13 +59,7 @@ def study(weight: float, options: argparse.Namespace, text: Path) -> dict[str, A
         settings = read_settings(
             HERE / "compatibility.toml",
             start=str(PACKAGE),
-            corpora=(
-                *(
-                    beginning(options.data / "corpus" / f"{name}.txt.gz", text / f"{name}.txt")
-                    for name in ("wikipedia", "novels")
-                ),
-                f"snli={text / 'snli.txt'}",
-            ),
+            corpora=beginnings(options.data, text),
             held_out_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
             steps=options.steps,
             compatibility=weight,

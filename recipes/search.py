@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from compatibility import beginning
+from compatibility import beginnings
 from english import HERE, encoder, write_texts
 
 from unmask.training import read_settings, train
@@ -41,24 +41,23 @@ TRIALS: dict[str, dict[str, Any]] = {
 }
 
 
+def record_of(name: str, options: argparse.Namespace) -> Path:
+    """The file of a trial's numbers; its run lies beside it."""
+    record: Path = options.work / f"{options.tokens}-{name.replace(' ', '-')}.json"
+    return record
+
+
 def trial(name: str, changes: dict[str, Any], options: argparse.Namespace, text: Path) -> dict[str, Any]:
     """Do one run, or find it done; returns its numbers."""
-    home = options.work / f"{options.tokens}-{name.replace(' ', '-')}"
-    done = home.with_suffix(".json")
+    done = record_of(name, options)
+    home = done.with_suffix("")
     if not done.exists():
         batch = changes.get("batch", 32)
         steps = options.tokens // (batch * LENGTH)
-        corpora = (
-            *(
-                beginning(options.data / "corpus" / f"{corpus}.txt.gz", text / f"{corpus}.txt")
-                for corpus in ("wikipedia", "novels")
-            ),
-            f"snli={text / 'snli.txt'}",
-        )
         settings = read_settings(
             HERE / "english.toml",
             start=str(encoder()),
-            corpora=corpora,
+            corpora=beginnings(options.data, text),
             held_out_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
             **{**changes, "batch": batch},
             steps=steps,
@@ -100,7 +99,7 @@ def main() -> None:
     text = write_texts(options.data, options.work)
     for name in options.only or TRIALS:
         trial(name, TRIALS[name], options, text)
-    done = [options.work / f"{options.tokens}-{name.replace(' ', '-')}.json" for name in TRIALS]
+    done = [record_of(name, options) for name in TRIALS]
     rows = [json.loads(path.read_text()) for path in done if path.exists()]
     write_table(rows, options.work / "table.md")
     print((options.work / "table.md").read_text(encoding="utf-8"))

@@ -25,7 +25,7 @@ from unmask.embeddings.reading import LongTexts, Pooling, Splitting, UnitKind
 from unmask.embeddings.standardise import Standardiser
 from unmask.embeddings.texts import Text, chunks_of, numbered_texts, read_texts
 from unmask.errors import Misuse
-from unmask.models import weights_digest
+from unmask.models import absolute, weights_digest
 from unmask.progress import Progress, silent
 from unmask.training.directory import claim, disk_failure
 
@@ -138,7 +138,7 @@ def chunk_encoder(wanted: Wanted) -> Callable[[], Callable[[tuple[int, list[Numb
     """Return a maker of the function that embeds one chunk; the model is opened where it is called."""
 
     # a worker on a cluster has another working directory
-    model = str(Path(wanted.model).resolve()) if Path(wanted.model).is_dir() else wanted.model
+    model = absolute(wanted.model)
     statistics = Path(wanted.standardiser).resolve() if wanted.standardiser else None
 
     def make() -> Callable[[tuple[int, list[Numbered]]], Embedded]:
