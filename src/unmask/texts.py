@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import io
+import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from unmask.errors import Failure, Misuse
@@ -14,20 +15,30 @@ Line = tuple[int, str]
 """A line's number, from 1 on, and its text."""
 
 
-def read_lines(path: Path) -> Iterator[Line]:
-    """Go through the lines of a file in UTF-8, without their ends; a name in `.gz` is unpacked."""
+def read_lines(path: str | Path) -> Iterator[Line]:
+    """Go through the lines of a file in UTF-8, without their ends; `.gz` is unpacked, `-` standard input."""
+    number = 0
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n")
-            for number, line in enumerate(lines, 1):
-                yield number, line.rstrip("\r\n")
+        with _opened(str(path)) as file:
+            for number, line in enumerate(file, 1):
+                yield number, line.rstrip(b"\r\n").decode("utf-8-sig" if number == 1 else "utf-8")
     except FileNotFoundError:
         raise Misuse(f"{path} does not exist: check the path") from None
+    except IsADirectoryError:
+        raise Misuse(f"{path} is a directory: name a file in it") from None
     except UnicodeDecodeError:
-        raise Failure(f"{path} is not UTF-8 text: convert it, for example with iconv") from None
+        raise Misuse(
+            f"{path}, line {number} is not UTF-8 text: convert the file, for example with iconv"
+        ) from None
     except EOFError:
         raise Failure(f"{path} ends too early: its download or copy was cut off, get it anew") from None
-    except zlib.error:
+    except (gzip.BadGzipFile, zlib.error):
         raise Failure(f"{path} is damaged and can't be unpacked: get it anew") from None
-    except OSError as error:  # gzip's BadGzipFile is one, too
+    except OSError as error:
         raise Failure(f"{path}: {error.strerror or error}: check the file and its permissions") from None
+
+
+def _opened(path: str) -> AbstractContextManager[Iterable[bytes]]:
+    if path == "-":
+        return nullcontext(sys.stdin.buffer)
+    return gzip.open(path) if path.endswith(".gz") else Path(path).open("rb")

@@ -69,7 +69,7 @@ def test_isotropy_measures_draws_and_saves_what_embed_applies(tmp_path, texts, b
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("embed", "absent.txt", "-o", "v.npy"), "can't be opened"),
+        (("embed", "absent.txt", "-o", "v.npy"), "absent.txt does not exist"),
         (("embed", "TEXTS", "-o", "v.txt"), "ends in .npy"),
         (("embed", "TEXTS", "-o", "v.npy", "--layers", "9"), "layers 0 (its embeddings) to 2"),
         (("embed", "TEXTS", "-o", "v.npy", "--unit", "letter"), "unknown unit 'letter'"),

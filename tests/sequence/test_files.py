@@ -169,7 +169,7 @@ def test_what_cannot_be_is_refused(file, settings, tmp_path):
             list(score_file(file, ScoreSettings(model="nowhere", **bad)))
     broken = tmp_path / "latin.txt"
     broken.write_bytes("café\n".encode("latin-1"))
-    with pytest.raises(Failure, match="not UTF-8"):
+    with pytest.raises(Misuse, match="line 1 is not UTF-8"):
         list(score_file(broken, settings))
     with pytest.raises(Misuse, match="does not exist"):
         list(score_file(tmp_path / "nowhere.txt", settings))

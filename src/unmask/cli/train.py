@@ -47,6 +47,9 @@ def train(
     decay: Annotated[
         int | None, typer.Option(help="Steps of falling learning rate at the end [default: half].")
     ] = None,
+    average: Annotated[
+        int | None, typer.Option(help="Give the mean of so many checkpoints, the last ones [default: 1].")
+    ] = None,
     batch: Annotated[int | None, typer.Option(help="Rows of a step, over all processes.")] = None,
     max_length: Annotated[int | None, typer.Option(help="Tokens in a row.")] = None,
     packing: Annotated[
@@ -80,6 +83,7 @@ def train(
         steps=steps,
         warmup=warmup,
         decay=decay,
+        average=average,
         batch=batch,
         max_length=max_length,
         packing=packing,

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, Any
 from xml.etree import ElementTree
 
-from unmask.embeddings.texts import lines_of
 from unmask.errors import Failure, Misuse
+from unmask.texts import read_lines
 
 Gold = dict[str, tuple[str, ...]]
 
@@ -96,7 +96,7 @@ def _sentence(path: Path, element: Any) -> Sentence:
 def read_gold(path: Path) -> Gold:
     """Return the sense keys of every instance; several are each as good."""
     gold: Gold = {}
-    for number, line in lines_of(path):
+    for number, line in read_lines(path):
         parts = line.split()
         if not parts:
             continue

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.embeddings.texts import lines_of
 from unmask.errors import Misuse
+from unmask.texts import read_lines
 
 PAIRS_IN_USE = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("text", "text_pair"))
 TEXT_OPTIONS = ("--text", "--second")
@@ -145,7 +145,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _table(path: Path, *, tab: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     style: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if tab else {}
-    reader = csv.reader((text + "\n" for _, text in lines_of(path)), **style)
+    reader = csv.reader((text + "\n" for _, text in read_lines(path)), **style)
     header = next(reader, None)
     if header is None:
         return
@@ -167,7 +167,7 @@ def _table(path: Path, *, tab: bool) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in lines_of(path):
+    for number, line in read_lines(path):
         if not line.strip():
             continue
         try:
@@ -195,7 +195,7 @@ def read_tagged(path: Path, *, labelled: bool, word_column: int = 0, tag_column:
         for some in (words, tags, lines):
             some.clear()
 
-    for number, line in lines_of(path):
+    for number, line in read_lines(path):
         fields = line.split("\t") if "\t" in line else line.split()
         if not line.strip() or fields[0] == DOCUMENT_MARK:
             close()

@@ -21,6 +21,7 @@ class Recorded(Protocol):
 MAY_CHANGE = {
     "steps",
     "decay",
+    "average",
     "evaluate_every",
     "evaluate_rows",
     "save_every",
@@ -86,7 +87,12 @@ def _unspelled(value: Any) -> Any:
 
 
 def last_checkpoint(out: Path) -> str | None:
-    """The newest checkpoint that was written to its end (its `trainer_state.json` is written last)."""
+    """The newest checkpoint that was written to its end."""
+    return next(reversed(whole_checkpoints(out)), None)
+
+
+def whole_checkpoints(out: Path) -> list[str]:
+    """The checkpoints that were written to their ends (`trainer_state.json` comes last), oldest first."""
     whole = []
     for path in out.glob("checkpoint-*"):
         try:
@@ -94,12 +100,12 @@ def last_checkpoint(out: Path) -> str | None:
         except (OSError, json.JSONDecodeError):
             continue
         whole.append((int(state["global_step"]), str(path)))
-    return max(whole)[1] if whole else None
+    return [path for _, path in sorted(whole)]
 
 
-def refuse_full_disk(out: Path, parameters: int) -> None:
-    """Three checkpoints may lie side by side for a moment, each with the weights and two moments of Adam."""
-    need = 3 * 3 * 4 * parameters
+def refuse_full_disk(out: Path, parameters: int, kept: int = 2) -> None:
+    """One checkpoint more than are kept may lie there, each with the weights and two moments of Adam."""
+    need = (kept + 1) * 3 * 4 * parameters
     free = shutil.disk_usage(out).free
     if free < need:
         raise Failure(

@@ -104,6 +104,10 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
             self._scored = (self.state.global_step, self._scores())
         return self._scored[1]
 
+    def forget_scores(self) -> None:
+        """The weights were changed from outside, so the step's scores are no longer theirs."""
+        self._scored = None
+
     def _scores(self) -> dict[str, Score]:
         part = slice(self.accelerator.process_index, None, self.accelerator.num_processes)
         bare = self.accelerator.unwrap_model(self.model)

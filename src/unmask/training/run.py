@@ -21,6 +21,7 @@ from safetensors import SafetensorError
 
 from unmask.errors import Failure, Misuse
 from unmask.training import directory as run_directory
+from unmask.training.averaging import average_into
 from unmask.training.denormals import without_denormals
 from unmask.training.held_out import Score
 from unmask.training.materials import Materials, first_model, gather, refuse_changed
@@ -76,9 +77,12 @@ def _train(settings: Settings, out: Path, courteous: bool) -> Result:
         set_seed(settings.seed)
         model = first_model(settings, materials)
     if state.is_main_process:
-        run_directory.refuse_full_disk(out, parameters_of(model))
+        run_directory.refuse_full_disk(out, parameters_of(model), settings.checkpoints)
     trainer = _trainer(settings, out, model, materials, courteous)
     trainer.train(resume_from_checkpoint=run_directory.last_checkpoint(out))
+    if settings.average > 1:
+        average_into(trainer.accelerator.unwrap_model(trainer.model), out, settings.average)
+        trainer.forget_scores()
     scores = trainer.scores()
     lost = sorted(name for name, score in scores.items() if not math.isfinite(score.loss))
     if lost:
@@ -112,7 +116,7 @@ def _trainer(settings: Settings, out: Path, model: Any, materials: Materials, co
         eval_strategy="steps" if materials.domains else "no",
         eval_steps=settings.evaluate_every,
         save_steps=settings.save_every,
-        save_total_limit=2,
+        save_total_limit=settings.checkpoints,
         seed=settings.seed,
         report_to=[],
         disable_tqdm=True,

@@ -66,6 +66,7 @@ class Settings:
     evaluate_every: int = 200  # steps
     evaluate_rows: int = 200  # rows of each held-out domain
     save_every: int = 200  # steps
+    average: int = 1  # the result is the mean of so many checkpoints, the last ones
     log_every: int = 10  # steps
     licence: str = "other"  # of the result, for the model card
     data_licences: Mapping[str, str] = field(default_factory=dict)  # by corpus, for the model card
@@ -92,6 +93,16 @@ class Settings:
             raise Misuse(f"expected optimizer adamw or muon, got {self.optimizer!r}")
         if min(self.evaluate_every, self.evaluate_rows, self.save_every, self.log_every) < 1:
             raise Misuse("expected evaluate_every, evaluate_rows, save_every and log_every of at least 1")
+        if not 1 <= self.average <= math.ceil(self.steps / self.save_every):
+            raise Misuse(
+                f"expected average from 1 to the {math.ceil(self.steps / self.save_every)} checkpoints of "
+                f"{self.steps} steps with save_every {self.save_every}, got {self.average}: save more often"
+            )
+
+    @property
+    def checkpoints(self) -> int:
+        """How many checkpoints are kept: those to average, and always one to fall back on."""
+        return max(2, self.average)
 
     @property
     def masking(self) -> Masking:

@@ -97,10 +97,10 @@ class TestBlimp:
         with pytest.raises(Misuse, match="holds no pair"):
             run_blimp(tmp_path, settings)
         (tmp_path / "bad.jsonl").write_bytes(b"caf\xe9")
-        with pytest.raises(Failure, match="not UTF-8"):
+        with pytest.raises(Misuse, match="line 1 is not UTF-8"):
             run_blimp(tmp_path, settings)
         (tmp_path / "bad.jsonl").rename(tmp_path / "bad.jsonl.gz")
-        with pytest.raises(Failure, match="check the file"):
+        with pytest.raises(Failure, match="can't be unpacked"):
             run_blimp(tmp_path, settings)
 
     def test_pairs_that_cannot_be_scored_are_left_out_and_counted(self, directory, checkpoint):
