@@ -1,8 +1,8 @@
 """Which settings pay off on two cores? Short runs from the encoder, each with one setting changed.
 
 The settings are those of `english.toml`. Every trial reads the same number of tokens, on a schedule of its
-own that ends at a rate of zero, and is scored on the same held-out text. A trial that is done is not done
-again: the search can be stopped and started at will.
+own that ends at a rate of zero unless that is what is changed, and is scored on the same held-out text. A
+trial that is done is not done again: the search can be stopped and started at will.
 
     python recipes/search.py --data ../shared/data --work SEARCH [--tokens 300000] [--only base ...]
 
@@ -28,6 +28,8 @@ LENGTH = 128
 """Tokens of a row, as in english.toml."""
 ROWS = 480
 """Held-out rows of a domain: the standard error of a difference is about 0.02 nats."""
+CHECKPOINTS = 15
+"""Of a trial: the last six, where they are averaged, are of its last third."""
 TRIALS: dict[str, dict[str, Any]] = {
     "base": {},
     "15% predicted": {"rate": 0.15},
@@ -38,6 +40,9 @@ TRIALS: dict[str, dict[str, Any]] = {
     "AdamW, 8e-4": {"optimizer": "adamw", "body_rate": 8e-4},
     "16 rows a step": {"batch": 16},
     "4 of 6 layers": {"layers": (0, 1, 3, 5)},
+    "rate stays": {"decay": 0},
+    "rate stays, mean of 6 checkpoints": {"decay": 0, "average": 6},
+    "mean of 6 checkpoints": {"average": 6},
 }
 
 
@@ -59,12 +64,16 @@ def trial(name: str, changes: dict[str, Any], options: argparse.Namespace, text:
             start=str(encoder()),
             corpora=beginnings(options.data, text),
             held_out_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
-            **{**changes, "batch": batch},
-            steps=steps,
-            warmup=steps // 10,
-            decay=steps - steps // 10,
-            evaluate_every=steps,
-            evaluate_rows=ROWS,
+            **{
+                "batch": batch,
+                "steps": steps,
+                "warmup": steps // 10,
+                "decay": steps - steps // 10,
+                "save_every": max(1, steps // CHECKPOINTS),
+                "evaluate_every": steps,
+                "evaluate_rows": ROWS,
+                **changes,
+            },
         )
         begun = time.monotonic()
         result = train(settings, home)

@@ -252,7 +252,7 @@ def test_a_directory_of_another_run_is_refused_and_nothing_is_left_by_bad_files(
     finetune(settings, tmp_path / "run")
     with pytest.raises(Misuse, match=r"rate was 0\.003, now 0\.1"):
         finetune(replace(settings, rate=0.1), tmp_path / "run")
-    with pytest.raises(Misuse, match="absent.tsv does not exist"):
+    with pytest.raises(Misuse, match=r"absent\.tsv does not exist"):
         finetune(replace(settings, train=str(tmp_path / "absent.tsv")), tmp_path / "new")
     assert not (tmp_path / "new").exists()
     with pytest.raises(Failure, match="the loss became"):
