@@ -1,13 +1,16 @@
 """The compatibility study: the same warm start and budget, with the penalty at several weights.
 
-Each weight starts from the embedded model and trains for the same steps on the same rows; what comes out is
+Each arm starts from the embedded model and trains for the same steps on the same rows; what comes out is
 measured on pairs of tokens of SNLI's development sentences, by `unmask evaluate`: held-out loss by domain,
-incompatibility of the conditionals, U-PPL and P-PPL of `product`, `ag` and `l2r`. A weight that is done is
-not done again: the study can be stopped and started at will.
+incompatibility of the conditionals, U-PPL and P-PPL of `product`, `ag` and `l2r`. The pairs are the same for
+all, so that differences from the arm without a penalty are paired. Beside the weights, some arms change what
+the penalty looks at. An arm that is done is not done again: the study can be stopped and started at will.
 
     python recipes/compatibility.py --data ../shared/data --work STUDY [--steps 200] [--examples 200]
+    python recipes/compatibility.py --work STUDY --tables                  rewrite the page only
 
-It ends by writing STUDY/table.md, from which docs/compatibility-study.md has its table.
+The numbers go to docs/figures/compatibility.json, from which the tables of docs/compatibility-study.md are
+written and `python docs/figures/compatibility.py` draws its figure.
 """
 
 from __future__ import annotations
@@ -19,14 +22,26 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from english import HERE, PACKAGE, write_texts
+from pages import markdown, renew
+from table import pair_loss, token_loss
 
+from unmask.evaluation.bootstrap import intervals
 from unmask.evaluation.run import evaluate
 from unmask.evaluation.settings import Settings
 from unmask.training import read_settings, train
 
-WEIGHTS = (0.0, 0.01, 0.03, 0.1, 0.3)
+PAGE = HERE.parent / "docs" / "compatibility-study.md"
+RESULTS = HERE.parent / "docs" / "figures" / "compatibility.json"
+WEIGHTS = {f"{weight:g}": {"compatibility": weight} for weight in (0.0, 0.03, 0.1, 0.3, 1.0)}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "0.3, a quarter of the texts": {"compatibility": 0.3, "compatibility_texts": 4},
+    "0.3, neighbours only": {"compatibility": 0.3, "compatibility_farthest": 1},
+}
+ARMS = {**WEIGHTS, **VARIANTS}
 METHODS = ("product", "ag", "l2r")
+METRICS = {"p_ppl": ("P-PPL", pair_loss), "u_ppl": ("U-PPL", token_loss)}
 PAIRS = "distance=1..8"
 """As far apart as the pairs that the penalty looks at."""
 LINES = 40_000
@@ -51,81 +66,129 @@ def beginnings(data: Path, text: Path) -> tuple[str, ...]:
     return (*large, f"snli={text / 'snli.txt'}")
 
 
-def study(weight: float, options: argparse.Namespace, text: Path) -> dict[str, Any]:
-    """Train with one weight, evaluate, and return the numbers of its line."""
-    home = options.work / f"weight-{weight:g}"
+def home_of(arm: str, work: Path) -> Path:
+    """The directory of an arm."""
+    return work / f"weight-{arm.replace(', ', '-').replace(' ', '-')}"
+
+
+def study(arm: str, options: argparse.Namespace, text: Path) -> None:
+    """Train one arm and evaluate it, unless that is done."""
+    home = home_of(arm, options.work)
     done = home / "study.json"
-    if not done.exists():
-        settings = read_settings(
-            HERE / "compatibility.toml",
-            start=str(PACKAGE),
-            corpora=beginnings(options.data, text),
-            held_out_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
-            steps=options.steps,
-            compatibility=weight,
-        )
-        scores = train(settings, home / "run").scores
-        measured = evaluate(
-            Settings(
-                data=f"snli={options.data / 'snli'}",
-                model=str(home / "run" / "model"),
-                pairs=PAIRS,
-                examples=options.examples,
-                methods=METHODS,
-            ),
-            home / "evaluation",
-        )
-        done.write_text(
-            json.dumps(
-                {
-                    "weight": weight,
-                    "loss": {name: score.loss for name, score in scores.items()},
-                    "incompatibility": measured["incompatibility"],
-                    "methods": measured["methods"],
-                },
-                indent=1,
-            )
-        )
-    found: dict[str, Any] = json.loads(done.read_text())
+    if done.exists():
+        return
+    settings = read_settings(
+        HERE / "compatibility.toml",
+        start=str(PACKAGE),
+        corpora=beginnings(options.data, text),
+        held_out_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
+        steps=options.steps,
+        **ARMS[arm],
+    )
+    result = train(settings, home / "run")
+    measured = evaluate(
+        Settings(
+            data=f"snli={options.data / 'snli'}",
+            model=str(home / "run" / "model"),
+            pairs=PAIRS,
+            examples=options.examples,
+            methods=METHODS,
+        ),
+        home / "evaluation",
+    )
+    record = {
+        "steps": options.steps,
+        "seconds": max(entry.get("train_runtime", 0.0) for entry in result.history),
+        "loss": {name: score.loss for name, score in result.scores.items()},
+        "examples": measured["examples"],
+        "incompatibility": measured["incompatibility"],
+        "methods": {m: {metric: measured["methods"][m][metric] for metric in METRICS} for m in METHODS},
+    }
+    done.write_text(json.dumps(record, indent=1))
+
+
+def collect(work: Path) -> dict[str, Any]:
+    """Return the numbers of all arms that are done, with paired differences from no penalty."""
+    found = {}
+    base = _losses(work, "0")
+    for arm in ARMS:
+        done = home_of(arm, work) / "study.json"
+        if done.exists():
+            found[arm] = json.loads(done.read_text())
+            mine = _losses(work, arm)
+            mean, low, high = intervals(np.array([np.subtract(mine[key], base[key]) for key in base]))
+            names = [(m, metric) for m in METHODS for metric in METRICS]
+            for i, (m, metric) in enumerate(names):
+                difference = {"value": float(mean[i]), "low": float(low[i]), "high": float(high[i])}
+                found[arm]["methods"][m][metric]["difference"] = difference
     return found
 
 
-def interval(number: dict[str, float]) -> str:
-    """A number with its interval."""
-    return f"{number['value']:.2f} ({number['low']:.2f} to {number['high']:.2f})"
+def _losses(work: Path, arm: str) -> dict[str, list[float]]:
+    lines = (home_of(arm, work) / "evaluation" / "examples.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    return {
+        r["key"]: [loss(r["metrics"][m]) for m in METHODS for _, loss in METRICS.values()] for r in records
+    }
 
 
-def write_table(lines: list[dict[str, Any]], path: Path) -> None:
-    """One line a weight, in Markdown."""
-    heads = ["weight", *(f"loss, {name}" for name in lines[0]["loss"]), "incompatibility"]
-    heads += [f"{kind}, {method}" for method in METHODS for kind in ("P-PPL", "U-PPL")]
-    rows = [
+def tables(found: dict[str, Any]) -> dict[str, str]:
+    """Return the tables of the page."""
+    domains = list(found["0"]["loss"])
+    kept = [
         [
-            f"{line['weight']:g}",
-            *(f"{loss:.3f}" for loss in line["loss"].values()),
-            interval(line["incompatibility"]),
-            *(interval(line["methods"][m][kind]) for m in METHODS for kind in ("p_ppl", "u_ppl")),
+            arm,
+            *(f"{line['loss'][name]:.3f}" for name in domains),
+            _number(line["incompatibility"]),
+            f"{line['seconds'] / 60:.1f}",
         ]
-        for line in lines
+        for arm, line in found.items()
     ]
-    table = [heads, ["---:"] * len(heads), *rows]
-    path.write_text("".join(f"| {' | '.join(row)} |\n" for row in table), encoding="utf-8")
+    heads = [f"{name}, {label}" for name in METHODS for label, _ in METRICS.values()]
+    values, differences = [], []
+    for arm, line in found.items():
+        numbers = [line["methods"][m][metric] for m in METHODS for metric in METRICS]
+        values.append([arm, *(_number(number) for number in numbers)])
+        if arm != "0":
+            differences.append([arm, *(_signed(number["difference"]) for number in numbers)])
+    return {
+        "loss": markdown(["weight", *domains, "incompatibility", "minutes"], kept),
+        "values": markdown(["weight", *heads], values),
+        "differences": markdown(["weight", *heads], differences),
+    }
+
+
+def _number(number: dict[str, float]) -> str:
+    return f"{number['value']:.3g} [{number['low']:.3g}, {number['high']:.3g}]"
+
+
+def _signed(number: dict[str, float]) -> str:
+    star = "" if number["low"] <= 0 <= number["high"] else "*"
+    return f"{number['value']:+.3f}{star} [{number['low']:+.3f}, {number['high']:+.3f}]"
 
 
 def main() -> None:
-    """Run what is not done yet, and write the table."""
+    """Run what is not done yet, and write numbers and tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, required=True, help="directory with corpus/ and snli/")
+    parser.add_argument("--data", type=Path, help="directory with corpus/ and snli/")
     parser.add_argument("--work", type=Path, required=True, help="directory of the runs")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--examples", type=int, default=200)
+    parser.add_argument("--only", nargs="*", choices=list(ARMS), help="the arms to do [default: all]")
+    parser.add_argument("--tables", action="store_true", help="rewrite the page only")
     options = parser.parse_args()
-    text = write_texts(options.data, options.work)
-    lines = [study(weight, options, text) for weight in WEIGHTS]
-    write_table(lines, options.work / "table.md")
-    print(options.work / "table.md")
+    if not options.tables:
+        text = write_texts(options.data, options.work)
+        for arm in options.only or ARMS:
+            print(arm, flush=True)
+            study(arm, options, text)
+    if not (home_of("0", options.work) / "study.json").exists():
+        return
+    found = collect(options.work)
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    renew(PAGE, "compatibility", tables(found))
 
 
 if __name__ == "__main__":

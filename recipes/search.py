@@ -6,9 +6,9 @@ trial that is done is not done again: the search can be stopped and started at w
 
     python recipes/search.py --data ../shared/data --work SEARCH [--tokens 300000] [--only base ...]
 
-It ends by writing SEARCH/table.md, from which docs/training.md has its table. What is compared is the start
-of a training: what leads after 300,000 tokens need not lead after fifty times as many. Times are of the whole
-run, so nothing else should run meanwhile.
+It ends by writing the table of docs/training.md. What is compared is the start of a training: what leads after
+300,000 tokens need not lead after fifty times as many. Each trial also tells how the mean of its last
+checkpoints does. Times are by the clock, so that all trials should run beside the same other work, or none.
 """
 
 from __future__ import annotations
@@ -21,15 +21,19 @@ from typing import Any
 
 from compatibility import beginnings
 from english import HERE, encoder, write_texts
+from pages import markdown, renew
 
 from unmask.training import read_settings, train
 
+PAGE = HERE.parent / "docs" / "training.md"
 LENGTH = 128
 """Tokens of a row, as in english.toml."""
 ROWS = 480
 """Held-out rows of a domain: the standard error of a difference is about 0.02 nats."""
 CHECKPOINTS = 15
-"""Of a trial: the last six, where they are averaged, are of its last third."""
+"""Of a trial."""
+AVERAGED = 6
+"""The last so many, from its last third, are averaged."""
 TRIALS: dict[str, dict[str, Any]] = {
     "base": {},
     "15% predicted": {"rate": 0.15},
@@ -41,8 +45,6 @@ TRIALS: dict[str, dict[str, Any]] = {
     "16 rows a step": {"batch": 16},
     "4 of 6 layers": {"layers": (0, 1, 3, 5)},
     "rate stays": {"decay": 0},
-    "rate stays, mean of 6 checkpoints": {"decay": 0, "average": 6},
-    "mean of 6 checkpoints": {"average": 6},
 }
 
 
@@ -52,47 +54,50 @@ def record_of(name: str, options: argparse.Namespace) -> Path:
     return record
 
 
-def trial(name: str, changes: dict[str, Any], options: argparse.Namespace, text: Path) -> dict[str, Any]:
-    """Do one run, or find it done; returns its numbers."""
+def trial(name: str, changes: dict[str, Any], options: argparse.Namespace, text: Path) -> None:
+    """Do one run, unless it is done."""
     done = record_of(name, options)
     home = done.with_suffix("")
-    if not done.exists():
-        batch = changes.get("batch", 32)
-        steps = options.tokens // (batch * LENGTH)
-        settings = read_settings(
-            HERE / "english.toml",
-            start=str(encoder()),
-            corpora=beginnings(options.data, text),
-            held_out_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
-            **{
-                "batch": batch,
-                "steps": steps,
-                "warmup": steps // 10,
-                "decay": steps - steps // 10,
-                "save_every": max(1, steps // CHECKPOINTS),
-                "evaluate_every": steps,
-                "evaluate_rows": ROWS,
-                **changes,
-            },
-        )
-        begun = time.monotonic()
-        result = train(settings, home)
-        seconds = max(entry.get("train_runtime", 0.0) for entry in result.history) or time.monotonic() - begun
-        losses = {domain: score.loss for domain, score in result.scores.items()}
-        done.write_text(json.dumps({"trial": name, "loss": losses, "seconds": seconds}, indent=1))
-    found: dict[str, Any] = json.loads(done.read_text())
-    return found
+    if done.exists():
+        return
+    batch = changes.get("batch", 32)
+    steps = options.tokens // (batch * LENGTH)
+    settings = read_settings(
+        HERE / "english.toml",
+        start=str(encoder()),
+        corpora=beginnings(options.data, text),
+        held_out_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
+        **{
+            "batch": batch,
+            "steps": steps,
+            "warmup": steps // 10,
+            "decay": steps - steps // 10,
+            "save_every": max(1, steps // CHECKPOINTS),
+            "average": AVERAGED,
+            "evaluate_every": steps,
+            "evaluate_rows": ROWS,
+            **changes,
+        },
+    )
+    begun = time.monotonic()
+    result = train(settings, home)
+    seconds = max(entry.get("train_runtime", 0.0) for entry in result.history) or time.monotonic() - begun
+    averaged = {domain: score.loss for domain, score in result.scores.items()}
+    last = next(entry for entry in reversed(result.history) if f"eval_{next(iter(averaged))}_loss" in entry)
+    losses = {domain: last[f"eval_{domain}_loss"] for domain in averaged}
+    found = {"trial": name, "loss": losses, "averaged": averaged, "seconds": seconds}
+    done.write_text(json.dumps(found, indent=1))
 
 
-def write_table(rows: list[dict[str, Any]], path: Path) -> None:
-    """One line a trial, in Markdown."""
+def table(rows: list[dict[str, Any]]) -> str:
+    """One line a trial."""
     domains = [domain for domain in rows[0]["loss"] if domain != "snli"]
-    heads = ["changed", *domains, "minutes"]
-    lines = [heads, ["---", *["---:"] * (len(heads) - 1)]]
+    heads = ["changed", *domains, *(f"{domain}, mean of {AVERAGED}" for domain in domains), "minutes"]
+    lines = []
     for row in rows:
-        losses = [f"{row['loss'][domain]:.3f}" for domain in domains]
+        losses = [f"{row[kind][domain]:.3f}" for kind in ("loss", "averaged") for domain in domains]
         lines.append([row["trial"], *losses, f"{row['seconds'] / 60:.1f}"])
-    path.write_text("".join(f"| {' | '.join(line)} |\n" for line in lines), encoding="utf-8")
+    return markdown(heads, lines)
 
 
 def main() -> None:
@@ -110,8 +115,8 @@ def main() -> None:
         trial(name, TRIALS[name], options, text)
     done = [record_of(name, options) for name in TRIALS]
     rows = [json.loads(path.read_text()) for path in done if path.exists()]
-    write_table(rows, options.work / "table.md")
-    print((options.work / "table.md").read_text(encoding="utf-8"))
+    print(table(rows))
+    renew(PAGE, "search", {"trials": table(rows)})
 
 
 if __name__ == "__main__":
