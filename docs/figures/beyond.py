@@ -6,10 +6,10 @@ python docs/figures/beyond.py
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
+from drawing import HERE, bars, pyplot, save
+
 METHODS = {
     "independent": "#8a8f98",
     "greedy": "#b7a15a",
@@ -19,25 +19,6 @@ METHODS = {
 }
 SCORES = {"pll": "#8a8f98", "pll-word": "#b7a15a", "chain": "#1f6fb4", "ag-chain": "#c1571f"}
 NAMES = {"snli": "SNLI", "xsum": "XSum"}
-
-
-def pyplot(salt: str) -> Any:
-    """Return matplotlib's pyplot, drawing to files that are the same for the same picture."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams["svg.hashsalt"] = salt
-    return plt
-
-
-def save(figure: Any, name: str) -> None:
-    """Write a figure as SVG and as PNG."""
-    figure.tight_layout()
-    for ending in ("svg", "png"):
-        metadata = {"Date": None} if ending == "svg" else {"Software": None}
-        figure.savefig(HERE / f"{name}.{ending}", dpi=120, metadata=metadata)
 
 
 def draw_blanks(rows: list[dict[str, Any]]) -> None:
@@ -54,12 +35,8 @@ def draw_blanks(rows: list[dict[str, Any]]) -> None:
             for place, method in enumerate(shown):
                 here = [r for r in rows if (r["data"], r["method"]) == (name, method) and r[metric]]
                 at = [row["blanks"] + 0.11 * (place - (len(shown) - 1) / 2) for row in here]
-                value, low, high = ([scale * r[metric][k] for r in here] for k in ("value", "low", "high"))
-                below = [v - end for v, end in zip(value, low, strict=True)]
-                above = [end - v for v, end in zip(value, high, strict=True)]
-                axis.errorbar(
-                    at, value, [below, above], fmt="o", ms=4, lw=1.5, color=METHODS[method], label=method
-                )
+                value, ends = bars([row[metric] for row in here], scale)
+                axis.errorbar(at, value, ends, fmt="o", ms=4, lw=1.5, color=METHODS[method], label=method)
             axis.set_xticks(sorted({row["blanks"] for row in rows}))
             axis.grid(axis="y", alpha=0.3)
             axis.set_title(NAMES.get(name, name) if line == 0 else "")
@@ -79,10 +56,8 @@ def draw_blimp(accuracy: dict[str, Any]) -> None:
     figure, axis = plt.subplots(figsize=(7, 0.42 * len(terms) + 1))
     for place, (score, colour) in enumerate(SCORES.items()):
         at = [i + 0.17 * (1.5 - place) for i in range(len(terms))]
-        value, low, high = ([100 * accuracy[t][score][k] for t in terms] for k in ("value", "low", "high"))
-        below = [v - end for v, end in zip(value, low, strict=True)]
-        above = [end - v for v, end in zip(value, high, strict=True)]
-        axis.errorbar(value, at, xerr=[below, above], fmt="o", ms=4, lw=1.5, color=colour, label=score)
+        value, ends = bars([accuracy[term][score] for term in terms], 100)
+        axis.errorbar(value, at, xerr=ends, fmt="o", ms=4, lw=1.5, color=colour, label=score)
     axis.axvline(50, color="#444", lw=0.8, ls=":")
     axis.set_yticks(range(len(terms)), [term.replace("_", " ") for term in terms])
     axis.set_xlabel("accuracy, %")

@@ -6,10 +6,10 @@ python docs/figures/growth.py
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
+from drawing import HERE, pyplot, save
+
 STAGES = {"forward": "#1f6fb4", "tables": "#7a9a3a", "ag": "#c1571f"}
 LABELS = {"forward": "forward passes", "tables": "tables", "ag": "ag"}
 PANELS = {
@@ -21,12 +21,7 @@ PANELS = {
 
 def draw(found: dict[str, Any]) -> None:
     """Draw one panel for each thing that grows; both axes logarithmic, so that a slope is a power."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams["svg.hashsalt"] = "growth"  # the same picture gives the same file
+    plt = pyplot("growth")
     panels = [name for name in PANELS if found[name]]
     figure, axes = plt.subplots(1, len(panels), figsize=(4 * len(panels), 3.2), squeeze=False)
     for axis, name in zip(axes[0], panels, strict=True):
@@ -40,10 +35,7 @@ def draw(found: dict[str, Any]) -> None:
         axis.grid(alpha=0.3)
     axes[0][0].set_ylabel("seconds")
     axes[0][0].legend(frameon=False)
-    figure.tight_layout()
-    for ending in ("svg", "png"):
-        metadata = {"Date": None} if ending == "svg" else {"Software": None}
-        figure.savefig(HERE / f"growth.{ending}", dpi=120, metadata=metadata)
+    save(figure, "growth")
 
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ python docs/figures/table.py
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
+from drawing import HERE, bars, pyplot, save
+
 COLOURS = {
     "snli-random": "#1f6fb4",
     "snli-contiguous": "#7fb3dd",
@@ -22,12 +22,7 @@ CLIP = 0.6
 
 def draw(found: dict[str, Any]) -> None:
     """Draw log P-PPL and log U-PPL of every method less that of `ag`, a dot a run, with intervals."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams["svg.hashsalt"] = "table"
+    plt = pyplot("table")
     together = found["together"]["p_ppl"]
     order = sorted((m for m in together if m != "ag"), key=lambda m: -together[m]["value"])
     figure, axes = plt.subplots(1, 2, figsize=(10, 0.42 * len(order) + 1.3), sharey=True)
@@ -35,22 +30,16 @@ def draw(found: dict[str, Any]) -> None:
         for place, (run, colour) in enumerate(COLOURS.items()):
             rows = [found["runs"][run]["differences"][metric][m] for m in order]
             at = [i + 0.17 * (1.5 - place) for i in range(len(order))]
-            value, low, high = (
-                [min(max(row[k], -CLIP), CLIP) for row in rows] for k in ("value", "low", "high")
-            )
-            below = [v - end for v, end in zip(value, low, strict=True)]
-            above = [end - v for v, end in zip(value, high, strict=True)]
+            clipped = [{k: min(max(v, -CLIP), CLIP) for k, v in row.items()} for row in rows]
+            value, ends = bars(clipped)
             label = run.replace("-", ", ").replace("snli", "SNLI").replace("xsum", "XSum")
-            axis.errorbar(value, at, xerr=[below, above], fmt="o", ms=3.5, lw=1.3, color=colour, label=label)
+            axis.errorbar(value, at, xerr=ends, fmt="o", ms=3.5, lw=1.3, color=colour, label=label)
         axis.axvline(0, color="#444", lw=0.8)
         axis.set(xlabel=f"log {name} less that of ag, nats a token", xlim=(-CLIP, CLIP))
         axis.grid(axis="x", alpha=0.3)
     axes[0].set_yticks(range(len(order)), order)
     axes[1].legend(frameon=False, fontsize=8)
-    figure.tight_layout()
-    for ending in ("svg", "png"):
-        metadata = {"Date": None} if ending == "svg" else {"Software": None}
-        figure.savefig(HERE / f"table.{ending}", dpi=120, metadata=metadata)
+    save(figure, "table")
 
 
 if __name__ == "__main__" and (HERE / "table.json").exists():
