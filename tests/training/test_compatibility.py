@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from unmask.errors import Misuse
-from unmask.training.compatibility import Compatibility, draw_pairs, penalty
+from unmask.training.compatibility import Compatibility, Pairs, draw_pairs, penalty
+from unmask.training.forward import Gathering
 from unmask.training.masking import IGNORED
 
 SIZE, MASK = 9, 0
@@ -124,10 +125,56 @@ def test_the_drawn_places_are_ordinary_tokens_of_one_segment_at_the_asked_distan
     first, second = found.places.T
     gap = second - first
     assert ((gap >= 2) & (gap <= 4)).all()
-    segments = texts["segments"]
-    assert (segments.gather(1, first[:, None]) == segments.gather(1, second[:, None])).all()
-    assert not (found.places == 3).any()
+    segments = found.batch["segments"]
+    assert (segments.gather(1, found.places) == 0).all()
+    assert (found.true != MASK).all()
     assert (found.true == found.batch["input_ids"].gather(1, found.places)).all()
+
+
+def test_a_packed_row_is_cut_to_the_segment_of_its_pair():
+    texts = batch(count=60, length=20)
+    texts["segments"][:, 6:13] = 1
+    texts["segments"][:, 13:] = -1
+    texts["position_ids"] = torch.cat([torch.arange(6), torch.arange(7), torch.zeros(7, dtype=torch.long)])
+    texts["position_ids"] = texts["position_ids"].repeat(60, 1)
+    texts["input_ids"][:, 13:] = MASK
+    rule = Compatibility(weight=1.0, texts=60, nearest=1, farthest=9)
+    found = draw_pairs(texts, special(), rule, np.random.default_rng(1))
+    sizes = (found.batch["segments"] == 0).sum(1)
+    assert set(sizes.tolist()) == {6, 7}
+    for row, size in enumerate(sizes.tolist()):
+        whole = texts["input_ids"][row, :6] if size == 6 else texts["input_ids"][row, 6:13]
+        assert torch.equal(found.batch["input_ids"][row, :size], whole)
+        assert found.batch["position_ids"][row, :size].tolist() == list(range(size))
+        assert (found.places[row] < size).all()
+
+
+def test_the_segment_alone_costs_what_the_packed_row_would(mlm_of):
+    """The other segments of a row are not seen, so leaving them out changes nothing but the time."""
+    model = mlm_of("bert").model
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(5, 30, (8, 20), generator=generator)
+    segments = torch.zeros_like(ids)
+    segments[:, 11:] = 1
+    positions = torch.cat([torch.arange(11), torch.arange(9)]).repeat(8, 1)
+    texts = {
+        "input_ids": ids,
+        "labels": torch.full_like(ids, IGNORED),
+        "segments": segments,
+        "position_ids": positions,
+        "token_type_ids": torch.zeros_like(ids),
+    }
+    flags = torch.zeros(model.config.vocab_size, dtype=torch.bool)
+    flags[:5] = True
+    gathering = Gathering(model)
+    alone = draw_pairs(texts, flags, Compatibility(weight=1.0, texts=8), np.random.default_rng(2))
+    second = (alone.batch["segments"] == 0).sum(1) == 9
+    starts = torch.where(second, 11, 0)[:, None]
+    whole = Pairs(texts, alone.places + starts)
+    options = {"mask": 4, "special": flags, "huber": 1.0, "seed": 5}
+    costs = [penalty(model, gathering, pairs, **options).item() for pairs in (alone, whole)]
+    assert costs[0] == pytest.approx(costs[1], rel=1e-5)
+    assert costs[0] > 0
 
 
 def test_masked_tokens_are_put_back_before_the_places_are_drawn():

@@ -48,7 +48,7 @@ class Compatibility:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Texts without corruption, and two positions in each: ids [texts, length], places [texts, 2]."""
+    """Texts alone and without corruption, two positions in each: ids [texts, length], places [texts, 2]."""
 
     batch: Batch
     places: Tensor
@@ -85,7 +85,19 @@ def draw_pairs(
         return None
     chosen = torch.tensor(rows)
     kept = {name: value[chosen] for name, value in batch.items() if value.dim() == 2}
-    return Pairs({**kept, "input_ids": ids[chosen]}, torch.stack(places))
+    return _alone(Pairs({**kept, "input_ids": ids[chosen]}, torch.stack(places)))
+
+
+def _alone(pairs: Pairs) -> Pairs:
+    """Cut every row down to the segment of its two places: the others of a packed row have no say."""
+    segments = pairs.batch["segments"]
+    own = segments == segments.gather(1, pairs.places[:, :1])
+    starts, sizes = own.int().argmax(1, keepdim=True), own.sum(1, keepdim=True)  # a segment lies in one piece
+    columns = torch.arange(int(sizes.max()), device=segments.device)
+    taken = (starts + columns).clamp(max=segments.shape[1] - 1)
+    cut = {name: value.gather(1, taken) for name, value in pairs.batch.items()}
+    cut["segments"] = torch.where(columns < sizes, 0, -1)
+    return Pairs(cut, pairs.places - starts)
 
 
 def penalty(
