@@ -1,10 +1,10 @@
 """The recipe of the embedded English model: `make model DATA=../shared/data` runs it from the first line to
 the last.
 
-It writes the SNLI sentences out as plain text and trains in two stages: with the settings of `english.toml`
-from the encoder, then with those of `english-second.toml` from what the first stage made. A stage that was
-stopped is gone on with. The result goes, in half precision and with its card, into the package. A model can
-also be taken from the last checkpoint of a second stage that still goes on (`--export-only`).
+It writes the SNLI sentences out as plain text and trains from the encoder with the settings of
+`english.toml`. A run that was stopped is gone on with. The result goes, in half precision and with its card,
+into the package. A model can also be taken from the last checkpoint of a run that still goes on
+(`--export-only`).
 
     python recipes/english.py --data ../shared/data --work RUN [--export-only]
 """
@@ -57,12 +57,11 @@ def write_sentences(source: Path, target: Path, without: set[str]) -> set[str]:
     return set(kept)
 
 
-def export(finished: Path, runs: list[tuple[Settings, Path]], target: Path, note: str) -> None:
+def export(finished: Path, settings: Settings, run: Path, target: Path, note: str) -> None:
     """Half precision, tokenizer and card into a directory that replaces `target`.
 
     What the card tells is measured on the rounded weights, as they are shipped.
     """
-    settings, run = runs[-1]
     tokenizer = AutoTokenizer.from_pretrained(run / "tokenizer")
     partial = target.with_name(target.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -71,11 +70,8 @@ def export(finished: Path, runs: list[tuple[Settings, Path]], target: Path, note
     model = AutoModelForMaskedLM.from_pretrained(partial, dtype=torch.float32).eval()
     materials = gather(replace(settings, evaluate_rows=FINAL_ROWS), run)
     scores = score_alone(model, Gathering(model), materials.domains)
-    stages = [
-        (settings, json.loads((Path(last_checkpoint(run) or run) / "trainer_state.json").read_text()))
-        for settings, run in runs
-    ]
-    write_card(partial, model, tokenizer, stages, scores, note)
+    state = json.loads((Path(last_checkpoint(run) or run) / "trainer_state.json").read_text())
+    write_card(partial, model, tokenizer, settings, state, scores, note)
     for path in partial.iterdir():
         path.chmod(0o644)  # the weights' writer keeps them to the user; package data is for all
     shutil.rmtree(target, ignore_errors=True)
@@ -104,11 +100,11 @@ def corpora(data: Path, text: Path) -> tuple[str, ...]:
     )
 
 
-def stage(name: str, start: Path, data: Path, text: Path) -> Settings:
-    """The settings of a stage, with the paths of this machine."""
+def settings_of(data: Path, text: Path) -> Settings:
+    """The settings of the run, with the paths of this machine."""
     return read_settings(
-        HERE / name,
-        start=str(start),
+        HERE / "english.toml",
+        start=str(encoder()),
         corpora=corpora(data, text),
         held_out_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
     )
@@ -130,16 +126,11 @@ def main() -> None:
     options = parser.parse_args()
 
     text = write_texts(options.data, options.work)
-    first, run = options.work / "run", options.work / "second"
-    runs = [
-        (stage("english.toml", encoder(), options.data, text), first),
-        (stage("english-second.toml", first / "model", options.data, text), run),
-    ]
-    for settings, home in () if options.export_only else runs:
-        if home == run or not (home / "model").exists():  # the last stage may have been given more steps
-            train(settings, home, courteous=options.courteous)
+    settings, run = settings_of(options.data, text), options.work / "run"
+    if not options.export_only:
+        train(settings, run, courteous=options.courteous)
     finished = run / "model" if not options.export_only else Path(last_checkpoint(run) or run)
-    export(finished, runs, options.target, options.note)
+    export(finished, settings, run, options.target, options.note)
 
 
 if __name__ == "__main__":

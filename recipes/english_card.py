@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -37,7 +37,6 @@ SENTENCES = (
 )
 """Twenty everyday sentences, chosen before the model was trained."""
 
-STAGES = ("First", "Second")
 HEAD = """---
 license: cc-by-sa-4.0
 language: en
@@ -74,7 +73,7 @@ hundred was never trained on, nor any sentence of SNLI's development split (`snl
 
 {results}
 
-![Loss over the steps of the second stage](loss.png)
+![Loss over the steps](loss.png)
 
 ## What it answers
 
@@ -95,31 +94,28 @@ def write_card(
     target: Path,
     model: Any,
     tokenizer: Any,
-    stages: Sequence[tuple[Settings, Mapping[str, Any]]],
+    settings: Settings,
+    state: Mapping[str, Any],
     scores: Mapping[str, Score],
     note: str,
 ) -> None:
-    """Write README.md and loss.png; a stage is its settings and the Trainer's state at its end."""
-    told = [f"*{name} stage.* {described(*stage)}" for name, stage in zip(STAGES, stages, strict=True)]
-    closing = (
-        "All settings: `recipes/english.toml` and `recipes/english-second.toml`; how they were found: "
-        f"`docs/training.md`. {note}"
-    )
+    """Write README.md and loss.png, given the Trainer's state at the end of the run."""
+    closing = f"All settings: `recipes/english.toml`; how they were found: `docs/training.md`. {note}"
     text = HEAD.format(
         layers=model.config.num_hidden_layers,
         hidden=model.config.hidden_size,
         vocabulary=model.config.vocab_size,
         parameters=sum(weight.numel() for weight in model.parameters()) / 1e6,
-        recipe="\n\n".join(fill(paragraph, 110) for paragraph in [*told, closing]),
+        recipe="\n\n".join(fill(paragraph, 110) for paragraph in (described(settings, state), closing)),
         results=table(scores),
         fillings=fillings(model, tokenizer),
     )
     (target / "README.md").write_text(text, encoding="utf-8")
-    draw_curves(stages[-1][1]["log_history"], target / "loss.png")
+    draw_curves(state["log_history"], target / "loss.png")
 
 
 def described(settings: Settings, state: Mapping[str, Any]) -> str:
-    """Say in a paragraph what a stage did."""
+    """Say in a paragraph what the run did."""
     steps, schedule = state["global_step"], settings.schedule
     tokens = steps * settings.batch * settings.max_length / 1e6
     shares = ", ".join(f"{share:.0%} {name}" for name, share in settings.shares.items())

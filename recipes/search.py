@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -36,13 +37,14 @@ AVERAGED = 6
 """The last so many, from its last third, are averaged."""
 TRIALS: dict[str, dict[str, Any]] = {
     "base": {},
+    "8 rows a step": {"batch": 8},
+    "32 rows a step": {"batch": 32},
+    "encoder's rate 1e-4": {"body_rate": 1e-4},
+    "encoder's rate 1e-3": {"body_rate": 1e-3},
+    "Muon, 2e-3, 32 rows": {"optimizer": "muon", "body_rate": 2e-3, "batch": 32},
     "15% predicted": {"rate": 0.15},
     "45% predicted": {"rate": 0.45},
     "masks only": {"masked": 1.0, "randomised": 0.0},
-    "body rate halved": {"body_rate": 1e-3},
-    "body rate doubled": {"body_rate": 4e-3},
-    "AdamW, 8e-4": {"optimizer": "adamw", "body_rate": 8e-4},
-    "16 rows a step": {"batch": 16},
     "4 of 6 layers": {"layers": (0, 1, 3, 5)},
     "rate stays": {"decay": 0},
 }
@@ -50,7 +52,8 @@ TRIALS: dict[str, dict[str, Any]] = {
 
 def record_of(name: str, options: argparse.Namespace) -> Path:
     """The file of a trial's numbers; its run lies beside it."""
-    record: Path = options.work / f"{options.tokens}-{name.replace(' ', '-')}.json"
+    plain = re.sub(r"\W+", "-", name)
+    record: Path = options.work / f"{options.tokens}-{plain}.json"
     return record
 
 
@@ -60,7 +63,7 @@ def trial(name: str, changes: dict[str, Any], options: argparse.Namespace, text:
     home = done.with_suffix("")
     if done.exists():
         return
-    batch = changes.get("batch", 32)
+    batch = changes.get("batch", 16)
     steps = options.tokens // (batch * LENGTH)
     settings = read_settings(
         HERE / "english.toml",
