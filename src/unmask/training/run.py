@@ -81,6 +81,7 @@ def _train(settings: Settings, out: Path, courteous: bool) -> Result:
     trainer = _trainer(settings, out, model, materials, courteous)
     trainer.train(resume_from_checkpoint=run_directory.last_checkpoint(out))
     if settings.average > 1:
+        state.wait_for_everyone()  # the last checkpoint is the main process's work
         average_into(trainer.accelerator.unwrap_model(trainer.model), out, settings.average)
         trainer.forget_scores()
     scores = trainer.scores()
