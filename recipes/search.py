@@ -8,7 +8,8 @@ trial that is done is not done again: the search can be stopped and started at w
 
 It ends by writing the table of docs/training.md. What is compared is the start of a training: what leads
 after 300,000 tokens need not lead after fifty times as many. Each trial also tells how the mean of its last
-checkpoints does. Times are by the clock, so that all trials should run beside the same other work, or none.
+checkpoints does, and how well sentiment can be read off its vectors (`probe.py`). Times are by the clock, so
+that all trials should run beside the same other work, or none.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 from compatibility import beginnings
 from english import HERE, encoder, write_texts
 from pages import markdown, renew
+from probe import probe
 
 from unmask.training import read_settings, train
 
@@ -31,6 +33,8 @@ LENGTH = 128
 """Tokens of a row, as in english.toml."""
 ROWS = 480
 """Held-out rows of a domain: the standard error of a difference is about 0.02 nats."""
+PROBED = 4
+"""The layer whose vectors are probed for what the encoder knew; see probe.py."""
 CHECKPOINTS = 15
 """Of a trial."""
 AVERAGED = 6
@@ -88,18 +92,25 @@ def trial(name: str, changes: dict[str, Any], options: argparse.Namespace, text:
     averaged = {domain: score.loss for domain, score in result.scores.items()}
     last = next(entry for entry in reversed(result.history) if f"eval_{next(iter(averaged))}_loss" in entry)
     losses = {domain: last[f"eval_{domain}_loss"] for domain in averaged}
-    found = {"trial": name, "loss": losses, "averaged": averaged, "seconds": seconds}
+    kept = probe(str(home / "model"), options.data, (PROBED,))[PROBED]
+    found = {"trial": name, "loss": losses, "averaged": averaged, "probe": kept, "seconds": seconds}
     done.write_text(json.dumps(found, indent=1))
 
 
 def table(rows: list[dict[str, Any]]) -> str:
     """One line a trial."""
     domains = [domain for domain in rows[0]["loss"] if domain != "snli"]
-    heads = ["changed", *domains, *(f"{domain}, mean of {AVERAGED}" for domain in domains), "minutes"]
+    heads = [
+        "changed",
+        *domains,
+        *(f"{domain}, mean of {AVERAGED}" for domain in domains),
+        "probe",
+        "minutes",
+    ]
     lines = []
     for row in rows:
         losses = [f"{row[kind][domain]:.3f}" for kind in ("loss", "averaged") for domain in domains]
-        lines.append([row["trial"], *losses, f"{row['seconds'] / 60:.1f}"])
+        lines.append([row["trial"], *losses, f"{row['probe']:.3f}", f"{row['seconds'] / 60:.1f}"])
     return markdown(heads, lines)
 
 
