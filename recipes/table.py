@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +45,14 @@ SHOWN = {
     "recall@1": "recall@1",
     "recall@10": "@10",
 }
-CHECKED = ("ag", "gibbs", "l2r")
+CHECKED = ("ag", "gibbs", "l2r", "mrf-prob")
 BASE = "ag"
 """The construction from which differences are told."""
 
 
-def run_all(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Do every run, or go on with it; returns their summaries by name."""
+def run_all(args: argparse.Namespace) -> None:
+    """Do every run, or go on with it."""
     sources = {"snli": f"snli={args.data / 'snli'}", "xsum": f"xsum={args.data / 'xsum' / 'summaries.txt'}"}
-    summaries = {}
     for kind, candidates, examples in (("auto", "auto", args.examples), ("exact", "all", args.exact)):
         for run in RUNS:
             data, pairs = run.split("-")
@@ -65,14 +65,13 @@ def run_all(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
                 methods=METHODS if kind == "auto" else tuple(CONSTRUCTIONS),
                 candidates=candidates,
             )
-            summaries[f"{run}-{kind}"] = evaluate(
+            evaluate(
                 settings,
                 args.work / f"{run}-{kind}",
                 memory=args.memory,
                 ray=args.ray,
                 progress=Ticker("examples"),
             )
-    return summaries
 
 
 def collect(work: Path) -> dict[str, Any]:
@@ -93,7 +92,7 @@ def collect(work: Path) -> dict[str, Any]:
             }
             for run, summary in summaries.items()
         },
-        "together": differences([record for run in RUNS for record in records[run]]),
+        "together": differences([record for run in RUNS for record in records[run]], apart=False),
         "exact": {run: against_exact(records[run], _records(work / f"{run}-exact")) for run in RUNS},
     }
 
@@ -113,12 +112,20 @@ def token_loss(found: dict[str, float]) -> float:
     return -(found["log_a_given_b"] + found["log_b_given_a"]) / 2
 
 
-def differences(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return every method's log P-PPL and log U-PPL less those of the base, paired, with intervals."""
+def differences(records: list[dict[str, Any]], *, apart: bool = True) -> dict[str, Any]:
+    """Return every method's log P-PPL and log U-PPL less those of the base, paired, with intervals.
+
+    Runs over the same data draw the same sentences, whose pairs are not independent: unless they are held
+    apart, a sentence's pairs count as one observation, their mean.
+    """
     found = {}
     for name, loss in (("p_ppl", pair_loss), ("u_ppl", token_loss)):
-        values = [[loss(r["metrics"][m]) - loss(r["metrics"][BASE]) for m in METHODS] for r in records]
-        found[name] = _estimates(np.array(values), METHODS)
+        groups: dict[Any, list[list[float]]] = {}
+        for n, r in enumerate(records):
+            values = [loss(r["metrics"][m]) - loss(r["metrics"][BASE]) for m in METHODS]
+            groups.setdefault(n if apart else r["text"], []).append(values)
+        means = [np.mean(group, axis=0) for group in groups.values()]
+        found[name] = _estimates(np.array(means), METHODS)
     return found
 
 
@@ -141,14 +148,31 @@ def by_distance(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def against_exact(auto: list[dict[str, Any]], exact: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return how far log q(true pair) at `auto` is from exact, over the examples that both runs have."""
+    """Return how far what is told at `auto` is from exact, over the examples that both runs have."""
     known = {record["key"]: record["metrics"] for record in auto}
     both = [(known[r["key"]], r["metrics"]) for r in exact if r["key"] in known]
     found: dict[str, Any] = {"examples": len(both)}
     for method in CHECKED:
-        errors = [abs(a[method]["log_prob"] - e[method]["log_prob"]) for a, e in both]
-        found[method] = {"mean": sum(errors) / len(errors), "worst": max(errors)}
+        found[method] = {}
+        for name, of in CHECKS.items():
+            pairs = [(of(a[method]), of(e[method])) for a, e in both]
+            errors = [abs(a - e) for a, e in pairs]
+            found[method][name] = {
+                "auto": sum(a for a, _ in pairs) / len(pairs),
+                "exact": sum(e for _, e in pairs) / len(pairs),
+                "mean": sum(errors) / len(errors),
+                "worst": max(errors),
+            }
     return found
+
+
+CHECKS: dict[str, Callable[[dict[str, float]], float]] = {
+    "log P-PPL": pair_loss,
+    "log U-PPL": token_loss,
+    "A-KL": lambda found: found["a_kl"],
+    "G-KL": lambda found: found["g_kl"],
+}
+"""What the exact runs check, an example at a time."""
 
 
 def _estimates(values: Any, names: tuple[str, ...]) -> dict[str, Any]:
@@ -171,14 +195,13 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
                 for g in numbers["by_distance"]
             ]
     made["distance"] = markdown(["data", "distance", "examples", f"gain of {BASE}, nats a token"], distances)
-    heads = ["run", "examples", *(f"{m}: {kind}" for m in CHECKED for kind in ("mean", "worst"))]
-    made["exact"] = markdown(
-        heads,
-        [
-            [run, str(e["examples"]), *(f"{e[m][kind]:.4f}" for m in CHECKED for kind in ("mean", "worst"))]
-            for run, e in found["exact"].items()
-        ],
-    )
+    rows = []
+    for run, e in found["exact"].items():
+        for method in CHECKED:
+            checks = (e[method][name] for name in CHECKS)
+            cells = [f"{c['auto']:.3f}, {c['exact']:.3f} ({c['mean']:.3f})" for c in checks]
+            rows.append([run, str(e["examples"]), f"`{method}`", *cells])
+    made["exact"] = markdown(["run", "examples", "method", *CHECKS], rows)
     return made
 
 

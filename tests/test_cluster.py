@@ -3,6 +3,7 @@
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -134,6 +135,23 @@ def test_a_node_killed_in_mid_run_loses_nothing(cluster: Cluster) -> None:
             killed = True
     assert killed
     assert {number: square for number, (square, _) in done.items()} == {i: i * i for i in range(60)}
+
+
+def test_the_idle_workers_of_a_dead_node_get_no_task(cluster: Cluster, tmp_path: Path) -> None:
+    doomed = cluster.add_node(num_cpus=6, object_store_memory=10**8)
+    cluster.wait_for_nodes()
+
+    def kill_in_mid_run() -> None:
+        while len(list(tmp_path.glob("*.*.*"))) < 3 or not list(tmp_path.glob(f"{doomed.node_id}.*")):
+            time.sleep(0.1)
+        time.sleep(3)  # the others have started meanwhile, and are idle
+        cluster.remove_node(doomed, allow_graceful=False)
+        (tmp_path / "end").touch()
+
+    killing = threading.Thread(target=kill_in_mid_run, daemon=True)
+    killing.start()
+    assert sorted(spread(range(3), ray_work.Waiting(tmp_path), workers=8)) == [(0, 0), (1, 1), (2, 2)]
+    killing.join(30)
 
 
 def test_a_second_cluster_is_refused(cluster: Cluster) -> None:

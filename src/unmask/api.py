@@ -82,8 +82,9 @@ def fill(
         mlm: the model; the embedded one if none is given.
         method: the construction, one of `unmask.CONSTRUCTIONS`, or `grid` or `chain`; one blank needs none.
             More than two get the grid or the chain (`unmask.sequence.choose` says which).
-        candidates: how many tokens a side the model is asked about: a number, `all` (exact), or `auto`: 128,
-            and twice as many until the completion of the others is within its tolerance.
+        candidates: how many tokens a side the model is asked about: a number, `all` (exact), or `auto`: all
+            where there are no more than 512, else 64, and twice as many, up to 512, while the completion of
+            the others is estimated to be beyond its tolerance.
         completion: how the tokens that it is not asked about are completed, `learned` or `plain`.
         support: the tokens that a blank may hold: `words` (all but special and unused ones), `all`, a number
             (the likeliest words with both blank), or `auto` (words).
@@ -236,10 +237,44 @@ def _joint_of_text(
     check_question(text, method, options)
     check_completion(completion)
     mlm = mlm or load()
-    cloze = parse(text, mlm.vocabulary, mlm.window, truncate=truncate)
+    return joint_of_cloze(
+        mlm,
+        parse(text, mlm.vocabulary, mlm.window, truncate=truncate),
+        method,
+        candidates=candidates,
+        completion=completion,
+        support=support,
+        include=include,
+        seed=seed,
+        progress=progress,
+        **options,
+    )
+
+
+def joint_of_cloze(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    method: str = "ag",
+    *,
+    candidates: Candidates = "auto",
+    completion: Completion = "learned",
+    support: SupportChoice = "auto",
+    include: Sequence[Token] = (),
+    seed: int = 0,
+    progress: Progress = silent,
+    **options: Any,
+) -> Joint:
+    """Return the joint of a cloze's blanks, however many there are; the arguments are those of `fill`."""
+    check_question("", method, options)
+    check_completion(completion)
     if len(cloze.blanks) > 2 or method in BEYOND_PAIRS:
         from unmask.sequence.choose import joint_of_blanks
 
+        if completion != "learned":
+            raise Misuse(
+                f"completion '{completion}' is for the tables of one or two blanks, got {len(cloze.blanks)} "
+                f"and method {method}: leave it out"
+            )
         return joint_of_blanks(
             mlm,
             cloze,
@@ -326,7 +361,7 @@ def check_asking(
 ) -> Support:
     """Refuse ways of asking a model that can't be, before any work is done; returns the support's tokens."""
     check_completion(completion)
-    tokens = _tokens(mlm, support)
+    tokens = Support.by_kind(mlm.vocabulary, support)
     _check_candidates(candidates, min(support, len(tokens)) if isinstance(support, int) else len(tokens))
     return tokens
 
@@ -359,18 +394,6 @@ def _one_blank(
         evidence["mass_outside_support"] = (max(0.0, 1 - float(logits.softmax(0)[inside].sum())),)
         tokens, logits = kept, logits[inside]
     return TokenDistribution(logits.log_softmax(0), tokens, method="mlm", evidence=evidence, cloze=cloze)
-
-
-def _tokens(mlm: MaskedLM, support: SupportChoice) -> Support:
-    """Return all the tokens that a blank may hold by kind, before any cut to the likeliest."""
-    if support == "all":
-        return Support.everything(mlm.vocabulary)
-    if support in ("auto", "words") or (isinstance(support, int) and support >= 1):
-        return Support.words(mlm.vocabulary)
-    raise Misuse(
-        f"unknown support '{support}': expected auto, words (no special or unused tokens), all, or a number "
-        f"of likeliest tokens, 1 or more"
-    )
 
 
 def _supports(

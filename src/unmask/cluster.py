@@ -79,6 +79,9 @@ class _Worker:
         """Do one task."""
         return self._apply(task)
 
+    def roll_call(self) -> None:
+        """Answer, as the living do."""
+
 
 class _Crew:
     """The workers of a cluster, and who is at which task."""
@@ -133,6 +136,9 @@ class _Crew:
                     if task_of:
                         again.append((task_of[0], task_of[1]))
                     self._hire()
+                    # a node takes its idle workers with it: no task is given to one that does not answer
+                    self._starting |= {idle.roll_call.remote(): idle for idle in free}
+                    free.clear()
                     continue
                 free.append(worker)
                 if task_of:

@@ -4,7 +4,7 @@ One line is one finished piece of work. A line counts once it has reached the di
 a power cut left of the last one is passed over when the file is opened again and cut off when the next record
 is written, and that piece of work is done anew. Each record may carry a key (the field `key`, unless told
 otherwise), which stands first in its line: the keys that are done are remembered, so that a resumed run skips
-them and none is done twice. One process at a time may hold a file.
+them and none is done twice. One process at a time may hold a file for writing; others may read what is there.
 
 Opening a file changes nothing in it, and one that does not start with a record is refused: it is somebody's.
 
@@ -39,7 +39,7 @@ class Records:
         dropped: how many damaged bytes there were at its end when it was opened.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, key: str = "key") -> None:
+    def __init__(self, path: str | os.PathLike[str], *, key: str = "key", writing: bool = True) -> None:
         self.path = Path(path)
         self.key = key
         self.keys: set[Any] = set()
@@ -48,11 +48,12 @@ class Records:
         self._count = 0
         try:
             new = not self.path.exists()
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT if writing else os.O_RDONLY, 0o644)
         except OSError as error:
             raise _refusal(self.path, error) from None
         try:
-            self._lock()
+            if writing:
+                self._lock()
             self._recover()
             if new:
                 _sync_directory(self.path.parent)
@@ -61,9 +62,12 @@ class Records:
             raise
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, key: str = "key") -> Records:
-        """Open a file, or make it; a damaged last line is passed over, and the keys done are remembered."""
-        return cls(path, key=key)
+    def open(cls, path: str | os.PathLike[str], *, key: str = "key", writing: bool = True) -> Records:
+        """Open a file, or make it; a damaged last line is passed over, and the keys done are remembered.
+
+        Without `writing` it is read as far as it goes, also while another process writes it.
+        """
+        return cls(path, key=key, writing=writing)
 
     def append(self, record: dict[str, Any]) -> None:
         """Write one record and return when it is on the disk; a record with a key comes once."""

@@ -148,6 +148,18 @@ class Support:
             raise Misuse("the vocabulary holds nothing but special and unused tokens: use the support 'all'")
         return Support(torch.tensor(kept), vocabulary, "words")
 
+    @staticmethod
+    def by_kind(vocabulary: Vocabulary, kind: int | str) -> Support:
+        """Return all the tokens of a choice of support, before a number of likeliest ones is cut out."""
+        if kind == "all":
+            return Support.everything(vocabulary)
+        if kind in ("auto", "words") or (isinstance(kind, int) and kind >= 1):
+            return Support.words(vocabulary)
+        raise Misuse(
+            f"unknown support '{kind}': expected auto, words (no special or unused tokens), all, or a number "
+            f"of likeliest tokens, 1 or more"
+        )
+
     def likeliest(self, log_probs: Tensor, most: int, include: Sequence[int] = ()) -> Support:
         """Return the `most` likeliest tokens by log-probabilities [support], and those included by id."""
         best = log_probs.topk(min(most, len(self))).indices.tolist()

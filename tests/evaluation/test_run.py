@@ -15,6 +15,7 @@ from unmask.errors import Failure, Misuse
 from unmask.evaluation.run import evaluate, open_run
 from unmask.evaluation.settings import Settings, parse_methods
 from unmask.progress import Progress
+from unmask.records import Records
 
 HERE = Path(__file__).parent
 METHODS = ("product", "ag", "gibbs", "l2r")
@@ -107,6 +108,27 @@ def test_a_run_without_an_example_gives_its_folder_away(tmp_path, settings):
     (tmp_path / "run" / "examples.jsonl").write_text("")
     assert evaluate(replace(settings, examples=2), tmp_path / "run")["examples"] == 2
     assert open_run(tmp_path / "run")[0]["settings"]["examples"] == 2
+
+
+def test_lines_that_stand_there_twice_are_refused(tmp_path, settings):
+    evaluate(replace(settings, examples=2), tmp_path / "run")
+    path = tmp_path / "run" / "examples.jsonl"
+    path.write_text(2 * path.read_text())
+    with pytest.raises(Failure, match="twice the same"):
+        open_run(tmp_path / "run")
+    with pytest.raises(Failure, match="twice the same"):
+        evaluate(replace(settings, examples=2), tmp_path / "run")
+
+
+def test_a_run_can_be_read_while_it_is_written(tmp_path, settings):
+    evaluate(replace(settings, examples=2), tmp_path / "run")
+    with Records.open(tmp_path / "run" / "examples.jsonl"):
+        assert len(open_run(tmp_path / "run")[1]) == 2
+
+
+def test_a_finished_run_asks_for_no_cluster(tmp_path, settings):
+    whole = evaluate(replace(settings, examples=1), tmp_path / "run")
+    assert evaluate(replace(settings, examples=1), tmp_path / "run", ray="127.0.0.1:1") == whole
 
 
 def test_a_checkpoint_is_no_run_and_is_left_alone(settings):

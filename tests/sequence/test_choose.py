@@ -110,6 +110,27 @@ def test_the_grid_says_what_it_leaves_out(bert):
     assert joint.evidence["mass_outside_given_others"][0] == pytest.approx(expected, abs=1e-5)
 
 
+def test_a_cut_support_counts_among_what_the_grid_leaves_out(bert):
+    joint = unmask.fill(THREE, mlm=bert, method="grid", support=6, candidates=4)
+    everything = Independent.of(bert, joint.cloze, supports_of(bert, joint.cloze, "words")[0])
+    for blank, lost in enumerate(joint.evidence["mass_outside_support"]):
+        inside = everything.marginal(blank).log_prob(joint.supports[blank].ids).exp().sum()
+        assert lost == pytest.approx(1 - float(inside), abs=1e-6)
+        assert lost > 0.1
+    assert (
+        f"up to {100 * max(joint.evidence['mass_outside_support']):.0f} % of a blank" in joint.cloze.notes[-1]
+    )
+
+
+@pytest.mark.parametrize("method", ["grid", "chain", "product"])
+def test_what_is_to_be_included_is_held_by_a_cut_support(method, bert):
+    cloze = parse_blanks(THREE, bert.vocabulary, bert.window)
+    alone = Independent.of(bert, cloze, supports_of(bert, cloze, "words")[0])
+    unlikely = int(alone.supports[0].ids[alone.marginal(0).log_probs.argmin()])
+    joint = unmask.fill(THREE, mlm=bert, method=method, support=5, include=[unlikely])
+    assert all(unlikely in s.ids.tolist() for s in joint.supports)
+
+
 def test_the_grids_conditionals_are_the_models(bert):
     cloze = parse_blanks(THREE, bert.vocabulary, bert.window)
     supports, _ = supports_of(bert, cloze, "words")
@@ -154,6 +175,8 @@ def test_the_affordable_grid_is_the_largest_within_the_limit():
         ({"method": "l2r", "pivot": 2}, "no option 'pivot'"),
         ({"method": "grid", "order": "confidence"}, "the grid has no option 'order'"),
         ({"support": "few"}, "unknown support 'few'"),
+        ({"method": "product", "pivot": 2}, "product has no option 'pivot'"),
+        ({"completion": "plain"}, "completion 'plain' is for the tables of one or two blanks, got 3"),
     ],
 )
 def test_what_cannot_be_is_refused(options, complaint, bert):

@@ -11,8 +11,9 @@ import pytest
 from unmask import Misuse
 from unmask.errors import Failure
 from unmask.sequence import files
-from unmask.sequence.files import LineScorer, ScoreSettings, score_file
+from unmask.sequence.files import LineScorer, ScoreSettings, count_lengths, score_file
 from unmask.sequence.lengths import counted, uniform
+from unmask.sequence.sentences import Reader
 
 LINES = ["The old man is at the casino.", "", "a dog", "the red dog is playing", "   ", "the dog"]
 QUICK = ("pll", "chain")
@@ -107,6 +108,15 @@ def test_records_of_other_settings_or_another_file_are_not_mixed(file, settings,
     out.write_bytes(before + b"{}\n")
     with pytest.raises(Failure, match="records without a key"):
         next(score_file(file, settings, out=out))
+
+
+def test_lengths_are_counted_as_lines_are_cut(file, settings, mlm_of):
+    mlm = mlm_of("bert")
+    read = Reader(mlm)
+    file.write_text("the old man is here " * mlm.window + "\nthe old man\n")
+    records = list(score_file(file, replace(settings, truncate=True)))
+    assert [r["length"] for r in records] == list(count_lengths(file, read, mlm.window))
+    assert records[0]["length"] == mlm.window - 2 < next(count_lengths(file, read))
 
 
 def test_scores_under_other_lengths_of_one_name_are_not_mixed(file, settings, tmp_path):

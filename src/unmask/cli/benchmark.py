@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from unmask.cli import options as o
-from unmask.cli.terminal import Bar, print_json, print_table, say, tell
+from unmask.cli.terminal import Ticker, print_json, print_table, say, tell
 from unmask.errors import Misuse
 
 benchmarks = typer.Typer(
@@ -69,7 +69,7 @@ def blimp(
         out=out,
         ray=ray,
         workers=workers,
-        progress=Bar(),
+        progress=Ticker("pairs"),
     )
     if json:
         print_json(answer)
@@ -132,7 +132,7 @@ def blanks(
         seed=seed,
     )
     settings.check()
-    bar = Bar()
+    bar = Ticker("answers")
     mlm = o.open_model(model, device, memory, allow_pickle, bar)
     there = partial(load, absolute(model), device=device, memory=memory, allow_pickle=allow_pickle)
     answer = run_blanks(mlm, data, settings, out=out, ray=ray, workers=workers, load=there, progress=bar)
@@ -174,7 +174,7 @@ def mutants(
 
     wild = _sequence(wild_type)
     found = read_mutants(file, wild, first)
-    bar = Bar()
+    bar = Ticker("sets of positions")
     mlm = o.open_model(model, device, memory, allow_pickle, bar)
     answer = run_mutants(mlm, found, wild, method=method, progress=bar)
     if json:

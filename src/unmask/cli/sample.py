@@ -18,7 +18,12 @@ Length = Annotated[
     int | None, typer.Option("--length", help="Draw so many tokens instead of a text's blanks.")
 ]
 Prefix = Annotated[str | None, typer.Option("--prefix", help="What stands before them, with --length.")]
-Number = Annotated[int, typer.Option("--number", "-n", min=1, help="How many fillings to draw.")]
+Number = Annotated[
+    int,
+    typer.Option(
+        "--number", "-n", min=1, help="How many fillings to draw (at least: Markov chains all draw as many)."
+    ),
+]
 Sampler = Annotated[
     str, typer.Option("--sampler", help="joint or chain (exact), gibbs, block-gibbs or metropolis.")
 ]
@@ -79,6 +84,7 @@ def sample(
     count, tokens = o.parse_candidates(candidates), o.parse_support(support)
     mlm = o.open_model(model, device, memory, allow_pickle, bar)
     from unmask.answers import sample_answer
+    from unmask.api import joint_of_cloze
     from unmask.sequence import generation
 
     cloze = generation.cloze_of(mlm, template, length=length, prefix=prefix, truncate=truncate)
@@ -102,10 +108,10 @@ def sample(
     given = o.parse_options(options)
     if sampler == "chain" and method not in ("ag", "chain"):
         given |= {"pairs": method}
-    joint = generation.joint_of_cloze(
+    joint = joint_of_cloze(
         mlm,
         cloze,
-        method="chain" if sampler == "chain" else method,
+        "chain" if sampler == "chain" else method,
         candidates=count,
         completion=completion,
         support=tokens,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from unmask.cli import options as o
-from unmask.cli.terminal import Bar, print_json, say, tell
+from unmask.cli.terminal import Ticker, print_json, say, tell
 from unmask.errors import Misuse
 from unmask.progress import Progress
 
@@ -71,14 +71,14 @@ def score_file(
         allow_pickle=allow_pickle,
     )
     settings.check()
-    bar = Progress() if sys.stdout.isatty() else Bar()  # a bar and rows on one terminal would mix
+    bar = Progress() if sys.stdout.isatty() else Ticker("lines")  # a bar and rows on one terminal would mix
     scorer, known = None, None
     if ray is None or lengths is not None:
         mlm = o.open_model(model, device, memory, allow_pickle, bar)
         scorer = LineScorer(mlm, settings)
         if lengths is not None:
-            read = Reader(mlm)
-            known = parse_lengths(lengths, lambda file: count_lengths(file, read), path)
+            read, most = Reader(mlm), mlm.window if truncate else None
+            known = parse_lengths(lengths, lambda file: count_lengths(file, read, most), path)
     records = run(
         path, settings, out=out, lengths=known, scorer=scorer, ray=ray, workers=workers, progress=bar
     )

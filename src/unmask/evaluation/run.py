@@ -97,7 +97,7 @@ def evaluate(
         _check_records(records, examples)
         sitting = next_sitting(_whole(records))
         todo = [example for example in examples if example.key not in records]
-        if ray is None:
+        if ray is None or not todo:
             finished = _here(examiner, todo)
         else:
             del mlm, examiner
@@ -141,7 +141,7 @@ def open_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     config = _read_config(path)
     kept: list[dict[str, Any]] = []
     if (folder / "examples.jsonl").is_file():
-        with Records.open(folder / "examples.jsonl") as records:
+        with Records.open(folder / "examples.jsonl", writing=False) as records:
             kept = _whole(records)
     if not kept:
         raise Misuse(f"{folder} holds no finished example yet: start its evaluation again")
@@ -234,6 +234,7 @@ def _whole(records: Records) -> list[dict[str, Any]]:
             raise Failure(
                 f"{records.path}: line {number} is damaged: restore the file from a copy, or delete that line"
             )
+    records.check_keys()
     return kept
 
 

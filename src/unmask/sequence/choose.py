@@ -84,15 +84,13 @@ def joint_of_blanks(
         raise Misuse(f"expected a number of candidates, all or auto, got '{candidates}'")
     if not isinstance(candidates, str) and not 1 <= candidates <= MOST_CANDIDATES:
         raise Misuse(f"expected from 1 to {MOST_CANDIDATES} candidates a blank, got {candidates}")
-    supports, outside = supports_of(mlm, cloze, support)
-    for token in include:  # refuse what a blank can't hold, whether or not the joint needs to be told of it
-        for tokens in supports:
-            tokens.index(token)
+    supports, outside = supports_of(mlm, cloze, support, include)
     if method == "product":
+        _check_options("product", options, ())
         joint: Joint = Independent.of(mlm, cloze, supports)
         why = f"{_count(cloze)}: each by itself"
     elif method == "grid" or (method == "ag" and candidates == "auto" and _holds_all(supports)):
-        joint, why = _grid(mlm, cloze, supports, candidates, include, progress, options)
+        joint, why = _grid(mlm, cloze, supports, outside, candidates, include, progress, options)
     else:
         joint, why = _chain(mlm, cloze, supports, method, candidates, progress, options)
         if method == "ag":
@@ -113,6 +111,7 @@ def _grid(
     mlm: MaskedLM,
     cloze: Cloze,
     supports: tuple[Support, ...],
+    outside: Sequence[float],
     candidates: int | str,
     include: Sequence[Token],
     progress: Progress,
@@ -128,6 +127,9 @@ def _grid(
         for i, s in enumerate(supports)
     )
     table = grid_conditionals(mlm, cloze, supports, count, include=kept, progress=progress)
+    # what lies on no candidate: what the support leaves out, and what the grid leaves out of the support
+    left = zip(outside, table.evidence["mass_outside_support"], strict=True)
+    table.evidence["mass_outside_support"] = tuple(1 - (1 - cut) * (1 - lost) for cut, lost in left)
     lost = max(table.evidence["mass_outside_support"])
     held = max(len(s) for s in table.supports)  # more than asked for, if more were to be included
     why = (
@@ -211,24 +213,22 @@ def _check_options(what: str, options: dict[str, Any], known: tuple[str, ...]) -
 
 
 @torch.inference_mode()
-def supports_of(mlm: MaskedLM, cloze: Cloze, support: int | str) -> tuple[tuple[Support, ...], list[float]]:
-    """Return the tokens that each blank may hold, and the mass outside them with all blank."""
+def supports_of(
+    mlm: MaskedLM, cloze: Cloze, support: int | str, include: Sequence[Token] = ()
+) -> tuple[tuple[Support, ...], list[float]]:
+    """Return the tokens that each blank may hold, and the mass outside them with all blank.
+
+    What is to be included, and what is known to stand there, is held however unlikely it is.
+    """
     blanks = len(cloze.blanks)
-    if support == "all":
-        return (Support.everything(mlm.vocabulary),) * blanks, [0.0] * blanks
-    tokens = Support.words(mlm.vocabulary)
-    if support in ("auto", "words"):
+    tokens = Support.by_kind(mlm.vocabulary, support)
+    named = tuple(int(tokens.ids[tokens.index(token)]) for token in include)
+    if not isinstance(support, int):
         return (tokens,) * blanks, [0.0] * blanks
-    if not isinstance(support, int) or support < 1:
-        raise Misuse(
-            f"unknown support '{support}': expected auto, words (no special or unused tokens), all, or a "
-            f"number of likeliest tokens, 1 or more"
-        )
     states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
     kept, outside = [], []
     for i, state in enumerate(states):
         log_m: Tensor = mlm.decoder(tokens.ids)(state).double().log_softmax(-1).cpu()
-        truth = (cloze.truth[i],) if cloze.truth else ()
-        kept.append(tokens.likeliest(log_m, support, truth))
+        kept.append(tokens.likeliest(log_m, support, (*named, *((cloze.truth[i],) if cloze.truth else ()))))
         outside.append(max(0.0, 1 - float(log_m[tokens.indices(kept[-1].ids)].exp().sum())))
     return tuple(kept), outside

@@ -132,9 +132,11 @@ def with_lengths(record: Record, lengths: Lengths | None) -> Record:
     return record
 
 
-def count_lengths(path: Path, read: Reader) -> Iterator[int]:
-    """Go through the numbers of tokens of a file's sentences."""
-    return (len(read(text)) for _, text in read_lines(path))
+def count_lengths(path: Path, read: Reader, most: int | None = None) -> Iterator[int]:
+    """Go through the numbers of tokens of a file's sentences, cut to windows of `most` if one is given."""
+    for _, text in read_lines(path):
+        sentence = read(text)
+        yield len(sentence) - (max(0, len(sentence.ids) - most) if most else 0)
 
 
 def score_file(

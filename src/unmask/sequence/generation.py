@@ -18,12 +18,10 @@ import torch
 from torch import Tensor
 
 from unmask.cloze import Cloze, has_blank, parse_blanks
-from unmask.cross import check_completion
 from unmask.errors import Misuse
-from unmask.joint import Joint
 from unmask.mlm import MaskedLM
 from unmask.progress import Progress, silent
-from unmask.sequence.choose import joint_of_blanks, supports_of
+from unmask.sequence.choose import supports_of
 from unmask.sequence.diagnostics import FEWEST_DRAWS, diagnose
 from unmask.sequence.field import ModelField
 from unmask.sequence.pairs import PAIR_CANDIDATES
@@ -69,39 +67,6 @@ def cloze_of(
     return Cloze(sentence.ids, blanks, (lead, *[" "] * (length - 1), ""), mlm.vocabulary)
 
 
-def joint_of_cloze(
-    mlm: MaskedLM,
-    cloze: Cloze,
-    *,
-    method: str = "ag",
-    candidates: Any = "auto",
-    completion: Any = "learned",
-    support: int | str = "auto",
-    seed: int = 0,
-    progress: Progress = silent,
-    **options: Any,
-) -> Joint:
-    """Return the joint of a cloze's blanks, however many there are."""
-    from unmask import api
-
-    api.check_question("", method, options)
-    check_completion(completion)
-    if len(cloze.blanks) > 2 or method in api.BEYOND_PAIRS:
-        return joint_of_blanks(
-            mlm, cloze, method=method, candidates=candidates, support=support, progress=progress, **options
-        )
-    table = api.conditionals(
-        mlm,
-        cloze,
-        candidates=candidates,
-        completion=completion,
-        support=support,
-        seed=seed,
-        progress=progress,
-    )
-    return api.joint_of(table, cloze, method, **options)
-
-
 @dataclass(frozen=True)
 class Generated:
     """Fillings drawn by Markov chains, [chains, draws, blanks], and how the chains fared."""
@@ -111,6 +76,7 @@ class Generated:
     passes: int
     diagnostics: dict[str, dict[str, float | None]]
     notes: tuple[str, ...]
+    evidence: dict[str, Any]
 
     @property
     def texts(self) -> list[list[str]]:
@@ -153,7 +119,7 @@ def sample_by_markov_chain(
     """
     if candidates != "auto" and (not isinstance(candidates, int) or candidates < 1):
         raise Misuse(f"the pairs of {sampler} are joined on 1 candidate or more, or auto, got {candidates}")
-    supports, _ = supports_of(mlm, cloze, support)
+    supports, outside = supports_of(mlm, cloze, support)
     count = candidates if isinstance(candidates, int) else PAIR_CANDIDATES
     field = ModelField(mlm, cloze, supports, method=method, candidates=count)
     kernel: Kernel
@@ -181,7 +147,14 @@ def sample_by_markov_chain(
         notes.append(
             f"too few draws to judge whether the chains have settled: take -n {chains * FEWEST_DRAWS} or more"
         )
-    return Generated(found, cloze, field.passes, diagnostics, tuple(notes))
+    evidence = {
+        "method": method if sampler == "block-gibbs" else sampler,
+        "candidates": count if sampler == "block-gibbs" else None,
+        "support": supports[0].name,
+        "support_sizes": [len(s) for s in supports],
+        "mass_outside_support": outside,
+    }
+    return Generated(found, cloze, field.passes, diagnostics, tuple(notes), evidence)
 
 
 def _warnings(sampler: str, diagnostics: dict[str, dict[str, float | None]]) -> list[str]:
@@ -223,6 +196,7 @@ def generated_answer(
         "engine": mlm.engine,
         "sampler": sampler,
         **settings,
+        **generated.evidence,
         "length": len(generated.cloze.ids),
         "blank_positions": list(generated.cloze.blanks),
         "passes": generated.passes,

@@ -204,12 +204,16 @@ class TestBlanks:
             {"sentences": 0},
             {"blanks": (8,), "passes": 99},
             {"blanks": (2, 2)},
+            {"passes": 50_000},
             {"methods": ("beam", "beam")},
         ],
     )
     def test_settings_that_cannot_be_are_refused(self, bad):
         with pytest.raises(Misuse):
             BlanksSettings(**bad).check()
+
+    def test_passes_for_a_grid_are_asked_for_where_there_is_one(self):
+        BlanksSettings(blanks=(8,), passes=99, methods=("independent", "chain-ag")).check()
 
     def test_two_data_sets_of_one_name_are_refused(self, data, mlm_of):
         with pytest.raises(Misuse, match="two data sets are called 'text'"):
@@ -290,6 +294,13 @@ class TestMutants:
         path.write_text("mutant,fitness\nK2A:T3G,1\nK2J:T3G,2\n")
         with pytest.raises(Misuse, match="does not know the letter 'J'"):
             run_mutants(mlm_of("esm"), read_mutants(path, WILD), WILD)
+
+    def test_a_wild_type_longer_than_the_window_is_refused(self, mlm_of, tmp_path):
+        mlm = mlm_of("esm")
+        path = self.write(tmp_path / "m.csv", range(8))
+        long = WILD * (mlm.window // len(WILD) + 1)
+        with pytest.raises(Misuse, match=f"but the model's window holds {mlm.window}: give the part"):
+            run_mutants(mlm, read_mutants(path, long), long)
 
     def test_a_model_of_words_is_refused(self, mlm_of, tmp_path):
         path = self.write(tmp_path / "m.csv", range(8))

@@ -32,7 +32,7 @@ from unmask.joint import Joint
 from unmask.mlm import MaskedLM
 from unmask.models import absolute, weights_digest
 from unmask.progress import Progress, silent
-from unmask.sequence.asking import affordable_candidates, grid_conditionals
+from unmask.sequence.asking import MOST_PASSES, affordable_candidates, grid_conditionals
 from unmask.sequence.benchmarks.intervals import mean, share
 from unmask.sequence.benchmarks.tasks import Record, Task, run_tasks
 from unmask.sequence.chain import Chain
@@ -78,10 +78,12 @@ class BlanksSettings:
                 raise Misuse(f"{what} is named twice: {', '.join(map(str, given))}")
         if self.sentences < 1:
             raise Misuse(f"expected at least 1 sentence, got {self.sentences}")
-        if affordable_candidates(max(self.blanks), self.passes) < 2:
+        if "grid-ag" in self.methods and affordable_candidates(max(self.blanks), self.passes) < 2:
             raise Misuse(
                 f"{self.passes} passes afford no grid of 2 candidates at {max(self.blanks)} blanks: give more"
             )
+        if not 1 <= self.passes <= MOST_PASSES:
+            raise Misuse(f"expected from 1 to {MOST_PASSES:,} passes a grid, got {self.passes:,}")
 
 
 def draw_clozes(

@@ -118,6 +118,11 @@ def run_mutants(
             f"the model reads {len(wild)} letters as {len(sentence)} tokens: expected one that reads a "
             f"letter as a token, such as ESM"
         )
+    if len(sentence.ids) > mlm.window:
+        raise Misuse(
+            f"the wild type makes {len(sentence.ids)} tokens, but the model's window holds {mlm.window}: "
+            f"give the part of it that is mutated, and --first"
+        )
     letters = sorted(set(LETTERS) | set(wild) | {letter for m in mutants for letter in m.letters})
     ids = {letter: _letter(mlm, letter) for letter in letters}
     support = Support(torch.tensor(sorted(set(ids.values()))), mlm.vocabulary, "letters")
