@@ -31,6 +31,7 @@ from unmask.evaluation.bootstrap import intervals
 from unmask.evaluation.run import evaluate
 from unmask.evaluation.settings import Settings
 from unmask.training import read_settings, train
+from unmask.training.callbacks import spent
 
 PAGE = HERE.parent / "docs" / "compatibility-study.md"
 RESULTS = HERE.parent / "docs" / "figures" / "compatibility.json"
@@ -100,7 +101,7 @@ def study(arm: str, options: argparse.Namespace, text: Path) -> None:
     )
     record = {
         "steps": options.steps,
-        "seconds": max(entry.get("train_runtime", 0.0) for entry in result.history),
+        "seconds": spent(result.history),
         "loss": {name: score.loss for name, score in result.scores.items()},
         "examples": measured["examples"],
         "incompatibility": measured["incompatibility"],

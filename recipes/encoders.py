@@ -234,6 +234,7 @@ def wsd(_part: str, arguments: Any) -> dict[str, Any]:
 def tuned(part: str, arguments: Any) -> dict[str, Any]:
     """Fine-tune the model and its twin for one task, and score both on the test file."""
     from unmask.tasks import Settings, TunedModel, finetune
+    from unmask.training.callbacks import spent
 
     wanted = dict(TASKS[part])
     train, test = files_of(part, arguments)
@@ -248,9 +249,8 @@ def tuned(part: str, arguments: Any) -> dict[str, Any]:
             seed=arguments.seed,
             **options,
         )
-        begun = time.monotonic()
         result = finetune(settings, arguments.work / f"{part}-{mark(model, arguments)}")
-        seconds = time.monotonic() - begun
+        seconds = spent(result.history)
         scores, notes = TunedModel.load(result.model, device="cpu").evaluate_file(test)
         answer[model] = {"test": scores.record(), "seconds": round(seconds), "notes": notes}
     return answer

@@ -72,13 +72,13 @@ def export(finished: Path, settings: Settings, run: Path, target: Path, note: st
     scores = score_alone(model, Gathering(model), materials.domains)
     state = json.loads((Path(last_checkpoint(run) or run) / "trainer_state.json").read_text())
     write_card(partial, model, tokenizer, settings, state, scores, note)
+    size = sum(path.stat().st_size for path in partial.iterdir())
+    if size > 32e6:
+        raise Misuse(f"{partial}: expected at most 32 MB, got {size / 1e6:.1f} MB: cut layers or vocabulary")
     for path in partial.iterdir():
         path.chmod(0o644)  # the weights' writer keeps them to the user; package data is for all
     shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)
-    size = sum(path.stat().st_size for path in target.iterdir())
-    if size > 32e6:
-        raise Misuse(f"{target}: expected at most 32 MB, got {size / 1e6:.1f} MB: cut layers or vocabulary")
     print(f"{target}: {size / 1e6:.1f} MB")
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from pages import markdown, renew
 from probe import probe
 
 from unmask.training import read_settings, train
+from unmask.training.callbacks import spent
 
 PAGE = HERE.parent / "docs" / "training.md"
 LENGTH = 128
@@ -86,14 +86,18 @@ def trial(name: str, changes: dict[str, Any], options: argparse.Namespace, text:
             **changes,
         },
     )
-    begun = time.monotonic()
     result = train(settings, home)
-    seconds = max(entry.get("train_runtime", 0.0) for entry in result.history) or time.monotonic() - begun
     averaged = {domain: score.loss for domain, score in result.scores.items()}
     last = next(entry for entry in reversed(result.history) if f"eval_{next(iter(averaged))}_loss" in entry)
     losses = {domain: last[f"eval_{domain}_loss"] for domain in averaged}
     kept = probe(str(home / "model"), options.data, (PROBED,))[PROBED]
-    found = {"trial": name, "loss": losses, "averaged": averaged, "probe": kept, "seconds": seconds}
+    found = {
+        "trial": name,
+        "loss": losses,
+        "averaged": averaged,
+        "probe": kept,
+        "seconds": spent(result.history),
+    }
     done.write_text(json.dumps(found, indent=1))
 
 

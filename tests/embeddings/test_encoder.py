@@ -113,6 +113,8 @@ def test_sentences_are_pooled_by_mean_or_by_the_token_in_front(encoder_of, plain
     tokens, (reading,) = encoder.vectors(TEXTS[:1], reader=encoder.reader(unit="token"))
     np.testing.assert_allclose(tokens, states[1:-1].numpy(), atol=1e-5)
     assert [unit.name for unit in reading.units] == encoder.tokenizer.tokenize(TEXTS[0])
+    places = encoder.tokenizer(TEXTS[0], add_special_tokens=False, return_offsets_mapping=True)
+    assert [(unit.start, unit.end) for unit in reading.units] == list(map(tuple, places["offset_mapping"]))
 
 
 def test_a_long_text_is_split_between_words_cut_or_refused(encoder_of):

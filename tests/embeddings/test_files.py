@@ -198,6 +198,16 @@ def test_a_standardiser_is_applied(tmp_path, wanted):
     assert np.abs(even.std(axis=0) - 1).max() < 1e-5
 
 
+def test_statistics_that_change_under_their_name_are_told_apart(tmp_path, wanted):
+    raw = np.random.default_rng(0).normal(size=(9, 32))
+    given = wanted(standardiser=str(tmp_path / "s.safetensors"))
+    records = []
+    for scale in (1, 2):
+        save_standardisers({"2": Standardiser.fit(scale * raw)}, tmp_path / "s.safetensors", {})
+        records.append(given.record())
+    assert records[0]["statistics"] != records[1]["statistics"]
+
+
 def test_a_standardiser_of_other_weights_is_refused(tmp_path, wanted, checkpoint):
     even = Standardiser(np.zeros(32), np.ones(32))
     for name, about in (

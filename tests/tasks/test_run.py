@@ -169,16 +169,19 @@ def test_a_killed_run_ends_as_if_it_had_not_been_killed(tmp_path, checkpoint):
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_a_head_rate_moves_the_head_alone(tmp_path, checkpoint):
+@pytest.mark.parametrize(
+    ("task", "head"), [("tag", ("classifier",)), ("classify", ("classifier", "bert.pooler.dense"))]
+)
+def test_a_head_rate_moves_the_head_alone(tmp_path, checkpoint, task, head):
     """With hardly any rate of its own the body stays, while the head learns; weight decay stays as it was."""
     options = {"rate": 1e-12, "epochs": 2, "dropout": 0.0}
     runs = []
     for name, more in (("slow", {}), ("fast", {"head_rate": 1e-2})):
-        settings = toy.settings(tmp_path / name, checkpoint("bert"), "tag", **options, **more)
+        settings = toy.settings(tmp_path / name, checkpoint("bert"), task, **options, **more)
         runs.append(TunedModel.load(finetune(settings, tmp_path / f"{name}-run").model).model.state_dict())
     slow, fast = runs
     moved = {name for name in slow if not torch.allclose(slow[name], fast[name], atol=1e-6)}
-    assert moved == {"classifier.weight", "classifier.bias"}
+    assert moved == {f"{part}.{kind}" for part in head for kind in ("weight", "bias")}
 
 
 def test_a_run_without_progress_stops_early_and_keeps_the_best(tmp_path, checkpoint):

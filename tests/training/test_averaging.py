@@ -9,6 +9,9 @@ from transformers import AutoModelForMaskedLM
 
 from unmask.errors import Misuse
 from unmask.training import Settings, train
+from unmask.training.forward import Gathering
+from unmask.training.held_out import score_alone
+from unmask.training.materials import gather
 
 TINY = {"model_type": "bert", "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
 
@@ -54,6 +57,10 @@ def test_the_scores_are_those_of_the_mean(tmp_path, toy_tokenizer):
     result = train(wanted(tmp_path, toy_tokenizer, average=3), tmp_path / "run")
     last = [entry for entry in result.history if "eval_toy_loss" in entry][-1]
     assert result.scores["toy"].loss != last["eval_toy_loss"]
+    model = AutoModelForMaskedLM.from_pretrained(result.model).eval()
+    materials = gather(wanted(tmp_path, toy_tokenizer, average=3), tmp_path / "run")
+    again = score_alone(model, Gathering(model), materials.domains)
+    assert again["toy"].loss == pytest.approx(result.scores["toy"].loss, abs=1e-6)
 
 
 def test_more_checkpoints_than_a_run_makes_are_refused(tmp_path, toy_tokenizer):

@@ -8,13 +8,15 @@ import torch
 
 from unmask.errors import Failure
 from unmask.training import callbacks
-from unmask.training.callbacks import CourteousThreads, Progress, StepLines
+from unmask.training.callbacks import CourteousThreads, Progress, StepLines, spent
 from unmask.training.settings import Settings
 
 
 @pytest.fixture
 def state():
-    return SimpleNamespace(global_step=0, is_world_process_zero=True, compute_steps=lambda *_: None)
+    return SimpleNamespace(
+        global_step=0, is_world_process_zero=True, compute_steps=lambda *_: None, log_history=[]
+    )
 
 
 def test_a_line_tells_step_loss_rate_and_time_left(state, capsys):
@@ -28,6 +30,20 @@ def test_a_line_tells_step_loss_rate_and_time_left(state, capsys):
     assert first.startswith("step 20/100  loss 3.2500  2")
     assert first.endswith("0:00:40 left")
     assert second == "step 20/100  held out: wiki 3.5000"
+
+
+def test_the_time_of_all_sittings_is_kept_with_the_logs(state):
+    state.log_history = [
+        {"loss": 1.0, "seconds": 100.0},
+        {"loss": 0.9},
+    ]  # one was killed
+    progress = Progress(Settings())
+    progress.on_train_begin(None, state, None)
+    progress.begun -= 10
+    state.log_history.append({"loss": 0.8})
+    progress.on_log(None, state, None, logs={"loss": 0.8})
+    assert spent(state.log_history) == pytest.approx(110, abs=1)
+    assert spent([]) == 0
 
 
 def test_the_lines_of_a_task_tell_examples_and_scores(state, capsys):

@@ -123,3 +123,10 @@ def test_packing_for_an_architecture_that_cannot_is_refused():
     model.config.model_type = "other"
     with pytest.raises(Misuse, match="packing off"):
         gathering.inputs(rows(8, 9))
+
+
+def test_the_mask_of_packed_rows_is_made_where_the_rows_are():
+    from unmask.training.forward import _block_mask
+
+    segments = torch.tensor([[0, 0, 1, -1]], device="meta")
+    assert _block_mask(segments, torch.float32).device.type == "meta"

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from unmask.cli import train as command
 from unmask.errors import Failure, Misuse
 from unmask.training import Settings, train
-from unmask.training.directory import claim, last_checkpoint
+from unmask.training.directory import alone, claim, last_checkpoint, refuse_full_disk
 
 
 @pytest.fixture
@@ -84,6 +84,63 @@ def test_a_directory_that_is_no_run_is_left_as_it_is(settings, tmp_path):
     assert [path.name for path in out.iterdir()] == ["diary.txt"]
 
 
+@pytest.mark.parametrize("content", ['{"colour": "blue"}', "[1, 2]"])
+def test_settings_of_something_else_are_left_as_they_are(settings, tmp_path, content):
+    out = tmp_path / "home"
+    (out / "tokenizer").mkdir(parents=True)
+    (out / "tokenizer" / "mine.txt").write_text("mine")
+    (out / "settings.json").write_text(content)
+    refusal(Misuse, "not a training run", settings, out)
+    assert (out / "settings.json").read_text() == content
+    assert (out / "tokenizer" / "mine.txt").exists()
+
+
+def test_a_refused_run_beside_other_files_is_not_taken_over(settings, tmp_path):
+    out = tmp_path / "run"
+    claim(out, settings)
+    (out / "notes.txt").write_text("mine")
+    refusal(Misuse, "holds another run", replace(settings, rate=0.4), out)
+
+
+def test_two_processes_do_not_share_a_directory(settings, tmp_path):
+    out = tmp_path / "run"
+    with alone(out):
+        refusal(Failure, "another process is at work", settings, out)
+    assert not out.exists()  # nothing was done in it
+    assert train(settings, out).model.exists()
+
+
+def test_fewer_steps_than_were_done_are_refused(settings, tmp_path):
+    train(settings, tmp_path / "run")
+    refusal(Misuse, "is at step 4 already", replace(settings, steps=2), tmp_path / "run")
+
+
+def test_a_vocabulary_is_learned_anew_from_a_text_that_changed_before_the_first_step(settings, tmp_path):
+    out = tmp_path / "run"
+    refusal(Misuse, "text for one batch", replace(settings, batch=4000), out)
+    before = (out / "tokenizer" / "tokenizer.json").read_text()
+    with (tmp_path / "toy.txt").open("a") as text:
+        text.write("\n\n" + "\n\n".join(["quux frobnicate the zyzzyva"] * 400))
+    refusal(Misuse, "text for one batch", replace(settings, batch=4000), out)
+    assert (out / "tokenizer" / "tokenizer.json").read_text() != before
+
+
+def test_held_out_text_that_changes_is_refused_too(settings, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text("\n\n".join(["the jax sees the vax in the house"] * 40))
+    held = replace(settings, held_out_corpora=(f"other={other}",))
+    train(held, tmp_path / "run")
+    other.write_text("\n\n".join(["the vax sees the jax in the house"] * 40))
+    refusal(Misuse, "other.txt has changed", replace(held, steps=8), tmp_path / "run")
+
+
+def test_a_tokenizer_larger_than_the_checkpoint_is_refused(settings, tmp_path):
+    train(settings, tmp_path / "small")
+    larger = train(replace(settings, vocabulary=170), tmp_path / "large").model
+    mixed = replace(settings, start=str(tmp_path / "small" / "model"), tokenizer=str(larger), vocabulary=0)
+    refusal(Misuse, "the tokenizer has .* tokens, and .* embeds", mixed, tmp_path / "mixed")
+
+
 def test_another_spelling_of_a_path_is_the_same_run(settings, tmp_path, monkeypatch):
     claim(tmp_path / "run", settings)
     monkeypatch.chdir(tmp_path)
@@ -113,6 +170,17 @@ def test_a_disk_without_room_is_told_before_the_first_step(settings, tmp_path, m
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(100, 99, 1))
     refusal(Failure, "make room", settings, tmp_path / "run")
+
+
+def test_checkpoints_that_are_there_need_no_room(tmp_path, monkeypatch):
+    for step in (5, 10):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        (tmp_path / f"checkpoint-{step}" / "trainer_state.json").write_text(f'{{"global_step": {step}}}')
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(100, 99, 15_000))
+    refuse_full_disk(tmp_path, parameters=1000)  # 12,000 bytes each
+    with pytest.raises(Failure, match="make room"):
+        refuse_full_disk(tmp_path, parameters=1000, kept=3)
 
 
 def test_a_disk_that_fills_up_is_one_line_and_the_run_can_go_on(settings, tmp_path, monkeypatch):
@@ -179,7 +247,8 @@ def test_a_penalty_goes_on_past_a_batch_of_short_texts(settings, tmp_path):
         batch=2,
         steps=12,
     )
-    train(mixed, tmp_path / "run")
+    history = train(mixed, tmp_path / "run").history
+    assert max(entry["step"] for entry in history) == 12
 
 
 def test_held_out_text_of_a_trained_name_is_refused(settings, tmp_path):

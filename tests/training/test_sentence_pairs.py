@@ -40,7 +40,7 @@ def test_half_of_the_second_segments_follow_in_their_document(source, toy_tokens
         labels.append(row.label)
         a, b = halves(row, marks)
         together = " ".join(map(str, [*a[-6:], *b[:6]]))
-        if row.label == FOLLOWS and (row.segments == 0).sum() < 40:
+        if row.label == FOLLOWS:  # also where the row is full: what is cut is not what lies between them
             assert together in text
     assert abs(np.mean(labels) - 0.5) < 3 * 0.5 / np.sqrt(400)
 

@@ -46,6 +46,31 @@ def test_any_config_file_is_a_start(toy_tokenizer, tmp_path):
     assert model.dtype == torch.float32
 
 
+@pytest.mark.parametrize("kind", ["roberta", "camembert", "esm"])
+def test_positions_that_begin_after_the_padding_id_have_room(toy_tokenizer, tmp_path, kind):
+    AutoConfig.for_model(kind, max_position_embeddings=32, vocab_size=9, **SHAPE).save_pretrained(tmp_path)
+    path = str(tmp_path / "config.json")
+    model = start.from_scratch(path, toy_tokenizer, max_length=64, next_sentence=False, dropout=0.0)
+    assert model.config.max_position_embeddings == 64 + toy_tokenizer.pad_token_id + 1
+
+
+@pytest.mark.parametrize(("kind", "names"), [("distilbert", ("dropout", "attention_dropout"))])
+def test_dropout_has_other_names_elsewhere(toy_tokenizer, tmp_path, kind, names):
+    AutoConfig.for_model(kind, dim=16, n_layers=1, n_heads=2, hidden_dim=16).save_pretrained(tmp_path)
+    path = str(tmp_path / "config.json")
+    model = start.from_scratch(path, toy_tokenizer, max_length=64, next_sentence=False, dropout=0.25)
+    assert [getattr(model.config, name) for name in names] == [0.25] * len(names)
+
+
+def test_rows_beyond_the_tokenizers_are_the_unlikeliest(encoder):
+    model, _ = start.from_checkpoint(encoder, next_sentence=False, dropout=0.0)
+    unigram = Unigram.of(np.arange(1.0, 28.0), [0])  # three rows of padding
+    start.begin_head(model, unigram)
+    bias = model.get_output_embeddings().bias.double()
+    torch.testing.assert_close(bias[:27], torch.tensor(unigram.log_prob()))
+    assert (bias[27:] == bias.min()).all()
+
+
 def test_an_unknown_preset_is_refused(toy_tokenizer):
     with pytest.raises(Misuse, match="bert-tiny"):
         start.from_scratch("bert-huge", toy_tokenizer, max_length=64, next_sentence=False, dropout=0.0)

@@ -87,6 +87,7 @@ def classify(
     evaluate_every: EvaluateEvery = 0,
     seed: o.Seed = 0,
     licence: Licence = "other",
+    allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
 ) -> None:
     """Learn to label texts: TSV, CSV or JSON lines with a text and a label."""
@@ -115,6 +116,7 @@ def pairs(
     evaluate_every: EvaluateEvery = 0,
     seed: o.Seed = 0,
     licence: Licence = "other",
+    allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
 ) -> None:
     """Learn to label pairs of texts: TSV, CSV or JSON lines with two texts and a label."""
@@ -149,6 +151,7 @@ def tag(
     evaluate_every: EvaluateEvery = 0,
     seed: o.Seed = 0,
     licence: Licence = "other",
+    allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
 ) -> None:
     """Learn to tag words: CoNLL columns or JSON lines with words and tags."""

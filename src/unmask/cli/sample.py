@@ -113,7 +113,7 @@ def sample(
         cloze,
         "chain" if sampler == "chain" else method,
         candidates=count,
-        completion=completion,
+        completion=completion,  # type: ignore[arg-type]
         support=tokens,
         seed=seed,
         progress=bar,

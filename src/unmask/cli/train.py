@@ -65,7 +65,9 @@ def train(
         float | None, typer.Option(help="Peak learning rate of embeddings and head.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of order, masks and fresh weights.")] = None,
-    courteous: Annotated[bool, typer.Option(help="Use only the cores that others leave free.")] = False,
+    courteous: Annotated[
+        bool, typer.Option(help="Started with nice, use only the cores that others leave free.")
+    ] = False,
 ) -> None:
     """Train a masked language model from plain text; a killed run goes on where it was."""
     _require("accelerate", "matplotlib")

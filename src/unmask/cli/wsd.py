@@ -100,9 +100,10 @@ def predict(
         str | None, typer.Option("--model", "-m", help="The model [default: that of the senses].")
     ] = None,
     device: o.Device = "auto",
+    allow_pickle: o.AllowPickle = False,
 ) -> None:
     """Print the sense of every instance of a corpus, in the format of gold keys."""
-    learned, encoder = _open(senses, model, device)
+    learned, encoder = _open(senses, model, device, allow_pickle)
     from unmask.embeddings.senses import method_name
 
     answers = _answer(learned, encoder, corpus, wordnet, prior)
@@ -131,6 +132,7 @@ def evaluate(
         str | None, typer.Option("--model", "-m", help="The model [default: that of the senses].")
     ] = None,
     device: o.Device = "auto",
+    allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
 ) -> None:
     """Score the senses of corpora by part of speech, with the most frequent sense beside them."""
@@ -141,7 +143,7 @@ def evaluate(
     if gold and len(gold) != len(corpora):
         raise Misuse(f"expected --gold once a corpus, got {len(gold)} for {len(corpora)}: give all or none")
     keys = [read_gold(path) for path in gold or map(gold_beside, corpora)]
-    learned, encoder = _open(senses, model, device)
+    learned, encoder = _open(senses, model, device, allow_pickle)
     answer = {}
     for corpus, own in zip(corpora, keys, strict=True):
         scores = score(_answer(learned, encoder, corpus, wordnet, prior), own)
@@ -188,6 +190,7 @@ def picture(
     least: Annotated[int, typer.Option("--least", min=1, help="Instances that a drawn sense has.")] = 3,
     standardise: Standardise = True,
     device: o.Device = "auto",
+    allow_pickle: o.AllowPickle = False,
 ) -> None:
     """Draw one word's instances in the plane, coloured by sense."""
     from unmask.embeddings.encoder import Encoder
@@ -198,7 +201,7 @@ def picture(
     check_figure(out)
     o.check_place(out)
     keys = read_gold(gold or gold_beside(corpus))
-    encoder = Encoder.load(model, device=device)
+    encoder = Encoder.load(model, device=device, allow_pickle=allow_pickle)
     vectors, shown = instances_by_sense(
         encoder, read_sentences(corpus), keys, lemma, pos, layers=layers, least=least, standardise=standardise
     )
@@ -206,13 +209,13 @@ def picture(
     say(f"{len(shown):,} instances of {len(set(shown))} senses of '{lemma}': {out}")
 
 
-def _open(path: Path, model: str | None, device: str) -> tuple[Senses, Encoder]:
+def _open(path: Path, model: str | None, device: str, allow_pickle: bool) -> tuple[Senses, Encoder]:
     from unmask.embeddings.encoder import Encoder
     from unmask.embeddings.senses import Senses
     from unmask.embeddings.standardise import other_weights
 
     learned = Senses.load(path)
-    encoder = Encoder.load(model or learned.model, device=device)
+    encoder = Encoder.load(model or learned.model, device=device, allow_pickle=allow_pickle)
     width = encoder.width_of(encoder.layers(learned.layers))
     if width != learned.vectors.shape[1]:
         raise Misuse(

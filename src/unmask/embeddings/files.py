@@ -49,8 +49,11 @@ class Wanted:
     allow_pickle: bool = False
 
     def record(self) -> dict[str, Any]:
-        """The settings as JSON knows them; the weights are part of them."""
-        return asdict(self) | {"weights": weights_digest(self.model)}
+        """The settings as JSON knows them; weights and statistics count by what they hold."""
+        statistics = None
+        if self.standardiser is not None and Path(self.standardiser).is_file():
+            statistics = hashlib.sha256(Path(self.standardiser).read_bytes()).hexdigest()[:24]
+        return asdict(self) | {"weights": weights_digest(self.model), "statistics": statistics}
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ class Reader:
         return [*self.prefix, *ids, *self.suffix]
 
     def _read(self, text: str, spans: list[Span]) -> Reading:
-        ids, words = self._tokenize(text, spans)
+        ids, words, places = self._tokenize(text, spans)
         pieces = [(0, len(ids))]
         overlong = len(ids) > self.room
         if overlong:
@@ -117,7 +117,7 @@ class Reader:
             pieces = [(0, self.room)] if self.long == "truncate" else _cut(len(ids), self.room, words)
         kept = pieces[-1][1]
         units, vanished = [], 0
-        for unit in self._units(text, spans, ids, words):
+        for unit in self._units(text, spans, ids, words, places):
             tokens = tuple(token for token in unit.tokens if token < kept)
             if tokens:
                 units.append(Unit(unit.name, unit.start, unit.end, tokens))
@@ -125,30 +125,33 @@ class Reader:
                 vanished += not unit.tokens  # what is cut off at the end is no fault of the tokenizer
         return Reading(ids, units, pieces, vanished, overlong)
 
-    def _tokenize(self, text: str, spans: list[Span]) -> tuple[list[int], list[list[int]]]:
-        """Return the ids and each word's tokens."""
+    def _tokenize(self, text: str, spans: list[Span]) -> tuple[list[int], list[list[int]], list[Span]]:
+        """Return the ids, each word's tokens, and where each token stands in the text."""
         if self.tokenizer.is_fast:
             encoded = self.tokenizer(
                 text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
             )
-            return list(encoded["input_ids"]), tokens_of(spans, encoded["offset_mapping"])
+            places = [(int(start), int(end)) for start, end in encoded["offset_mapping"]]
+            return list(encoded["input_ids"]), tokens_of(spans, places), places
         ids: list[int] = []  # no offsets: word by word, so that each word's tokens are known
-        words = []
+        words, places = [], []
         for start, end in spans:
             found = self.tokenizer(text[start:end], add_special_tokens=False, verbose=False)["input_ids"]
             words.append(list(range(len(ids), len(ids) + len(found))))
             ids += found
-        return ids, words
+            places += [(start, end)] * len(found)
+        return ids, words, places
 
-    def _units(self, text: str, spans: list[Span], ids: list[int], words: list[list[int]]) -> Iterator[Unit]:
+    def _units(
+        self, text: str, spans: list[Span], ids: list[int], words: list[list[int]], places: list[Span]
+    ) -> Iterator[Unit]:
         if self.unit == "sentence":
             whole = (FRAME,) if self.pooling == "cls" else tuple(range(len(ids)))
             yield Unit(text, 0, len(text), whole)
         elif self.unit == "token":
             token_of = self.tokenizer.convert_ids_to_tokens(ids)
-            home = {token: spans[word] for word, tokens in enumerate(words) for token in tokens}
             for i, token in enumerate(token_of):
-                yield Unit(str(token), *home.get(i, (0, 0)), (i,))
+                yield Unit(str(token), *places[i], (i,))
         else:
             for (start, end), tokens in zip(spans, words, strict=True):
                 own = tokens[:1] if self.pooling == "first" else tokens

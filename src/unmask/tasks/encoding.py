@@ -100,6 +100,8 @@ class Encoder:
             ids = self.reader.frame(reading.ids[start:end])
             front = len(self.reader.prefix)
             places = [(token - start + front, word) for token, word in firsts.items() if start <= token < end]
+            if not places:
+                continue  # the rest of a word longer than the window: nothing is learned or told here
             feature: Feature = {"input_ids": ids}
             if sentence.tags is not None:
                 labels = [IGNORED] * len(ids)

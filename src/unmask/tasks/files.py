@@ -146,7 +146,10 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def _table(path: Path, *, tab: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     style: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if tab else {}
     reader = csv.reader((text + "\n" for _, text in read_lines(path)), **style)
-    header = next(reader, None)
+    try:
+        header = next(reader, None)
+    except csv.Error as error:
+        raise Misuse(f"{path}, line 1: can't be read as a table's header ({error})") from None
     if header is None:
         return
     twice = sorted(name for name, count in Counter(header).items() if count > 1)

@@ -87,7 +87,11 @@ class TaskTrainer(Trainer):  # type: ignore[misc]
         whole = super().create_optimizer(model)
         if self.head_rate is None or made_before:
             return whole
-        body = {id(weight) for weight in self.model.base_model.parameters()}
+        body = {
+            id(weight)
+            for name, weight in self.model.base_model.named_parameters()
+            if "pooler" not in name  # part of the new head: a masked language model has none
+        }
         groups = [
             {**group, "params": chosen, "lr": self.args.learning_rate if in_body else self.head_rate}
             for group in whole.param_groups

@@ -30,18 +30,9 @@ from unmask.tasks.settings import Settings
 from unmask.training import directory as run_directory
 from unmask.training.denormals import without_denormals
 from unmask.training.optimizer import parameters_of
+from unmask.training.start import DROPOUTS
 
-DROPOUTS = (
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "classifier_dropout",
-    "dropout",
-    "attention_dropout",
-    "seq_classif_dropout",
-    "classifier_dropout_prob",
-    "embedding_dropout",
-    "mlp_dropout",
-)
+HEAD_DROPOUTS = ("classifier_dropout", "seq_classif_dropout", "classifier_dropout_prob")
 
 
 @dataclass(frozen=True)
@@ -57,7 +48,7 @@ class Result:
 def finetune(settings: Settings, out: Path) -> Result:
     """Fine-tune, or go on with the run that `out` holds if its settings are the same."""
     try:
-        with without_denormals():
+        with without_denormals(), run_directory.alone(out):
             return _finetune(settings, out)
     except OSError as error:
         raise run_directory.disk_failure(error, out) from error
@@ -86,8 +77,9 @@ def _finetune(settings: Settings, out: Path) -> Result:
     model, tokenizer = open_with_head(
         locate(settings.model),
         kind_of(settings.task),
-        dict.fromkeys(DROPOUTS, settings.dropout) | _label_settings(examples.labels),
+        dict.fromkeys((*DROPOUTS, *HEAD_DROPOUTS), settings.dropout) | _label_settings(examples.labels),
         pretrained=settings.pretrained,
+        allow_pickle=settings.allow_pickle,
     )
     run_directory.refuse_full_disk(out, parameters_of(model))
     tuned = TunedModel(model, tokenizer, TaskRecord.of(settings, examples), device="cpu")

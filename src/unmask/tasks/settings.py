@@ -48,6 +48,7 @@ class Settings:
     evaluate_every: int = 0  # steps; 0: once an epoch
     seed: int = 0
     licence: str = "other"  # for the card
+    allow_pickle: bool = False  # open weights that are kept in pickle files, which can run code
 
     def __post_init__(self) -> None:
         for name, allowed in (
@@ -59,7 +60,14 @@ class Settings:
             if getattr(self, name) not in allowed:
                 expected = ", ".join(str(one) for one in allowed if one is not None)
                 raise Misuse(f"unknown {name} '{getattr(self, name)}': expected {expected}")
-        for name, least in (("epochs", 1), ("batch", 1), ("max_length", 8), ("patience", 0), ("seed", 0)):
+        for name, least in (
+            ("epochs", 1),
+            ("batch", 1),
+            ("max_length", 8),
+            ("patience", 0),
+            ("evaluate_every", 0),
+            ("seed", 0),
+        ):
             if getattr(self, name) < least:
                 raise Misuse(f"expected {name} of at least {least}, got {getattr(self, name)}")
         if not (self.rate > 0 and 0 <= self.warmup <= 1 and 0 <= self.dropout < 1):

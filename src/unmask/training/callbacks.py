@@ -6,6 +6,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +29,21 @@ class StepLines(TrainerCallback):  # type: ignore[misc]
 
     def __init__(self, steps: int, units: float, unit: str, remedy: str) -> None:
         self.steps, self.units, self.unit, self.remedy = steps, units, unit, remedy
-        self.begun, self.first = time.monotonic(), 0
+        self.begun, self.first, self.before = time.monotonic(), 0, 0.0
 
-    def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
-        """Start the clock; a resumed run counts from where it goes on."""
+    def on_train_begin(self, args: Any, state: Any, _control: Any, **_: Any) -> None:
+        """Start the clock; a resumed run goes on counting, and saves and evaluates as often as asked now."""
+        state.compute_steps(args, self.steps)
         self.begun, self.first = time.monotonic(), state.global_step
+        self.before = spent(state.log_history)
 
     def on_log(
         self, _args: Any, state: Any, _control: Any, logs: dict[str, float] | None = None, **_: Any
     ) -> None:
         """Write the lines, and stop a run whose loss is lost."""
         logs = logs or {}
+        if state.log_history:  # the Trainer has put the log there already
+            state.log_history[-1]["seconds"] = self.before + time.monotonic() - self.begun
         if "loss" in logs and not math.isfinite(logs["loss"]):
             raise Failure(
                 f"the loss became {logs['loss']} at step {state.global_step}: {self.remedy}; the last "
@@ -72,11 +77,6 @@ class Progress(StepLines):
         remedy = "lower body_rate and head_rate or lengthen warmup"
         super().__init__(settings.steps, settings.batch * settings.max_length, "tokens", remedy)
         self.save_every = settings.save_every
-
-    def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
-        """Start the clock, and save as often as is asked now, also in a resumed run."""
-        state.compute_steps(_args, self.steps)
-        super().on_train_begin(_args, state, _control)
 
     def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
         """Log at every checkpoint too, so that no logged mean spans a resumption."""
@@ -120,6 +120,11 @@ def _ticks() -> tuple[float, int] | None:
         return None
     own = sum(os.times()[:2]) * os.sysconf("SC_CLK_TCK")
     return sum(passed[:3]) - own, sum(passed)
+
+
+def spent(history: Sequence[Mapping[str, float]]) -> float:
+    """The seconds of a run up to its last log, over all its sittings."""
+    return max((entry.get("seconds", 0.0) for entry in history), default=0.0)
 
 
 def clock(seconds: float) -> str:

@@ -67,7 +67,7 @@ def draw_pairs(
     Fit are ordinary tokens of one segment, `nearest` to `farthest` apart. A batch without any gives None.
     """
     ids = torch.where(batch["labels"] == IGNORED, batch["input_ids"], batch["labels"])
-    ordinary = ~special[ids] & (batch["segments"] >= 0)
+    ordinary = ~special.to(ids.device)[ids] & (batch["segments"] >= 0)
     rows, places = [], []
     for row in range(len(ids)):
         where = ordinary[row].nonzero().flatten()
@@ -83,7 +83,7 @@ def draw_pairs(
             break
     if not rows:
         return None
-    chosen = torch.tensor(rows)
+    chosen = torch.tensor(rows, device=ids.device)
     kept = {name: value[chosen] for name, value in batch.items() if value.dim() == 2}
     return _alone(Pairs({**kept, "input_ids": ids[chosen]}, torch.stack(places)))
 
@@ -112,15 +112,16 @@ def penalty(
 ) -> Tensor:
     """The mean Huber loss of the difference of the two log odds ratios, over the texts."""
     count = len(pairs.places)
-    index = torch.arange(count)
+    index = torch.arange(count, device=pairs.places.device)
     true = pairs.true
     with torch.no_grad():
         both = pairs.batch["input_ids"].scatter(1, pairs.places, mask)
         logits = _logits(model, gathering, pairs.batch, both, index.repeat(2), pairs.places.T.flatten())
         generator = torch.Generator().manual_seed(seed)
         # a special token is no filling
-        logits[:, : len(special)].masked_fill_(special, -torch.inf)
-        other = torch.multinomial(logits.float().softmax(-1), 1, generator=generator).view(2, count).T
+        logits[:, : len(special)].masked_fill_(special.to(logits.device), -torch.inf)
+        chances = logits.float().softmax(-1).cpu()  # drawn there, so that every device draws the same
+        other = torch.multinomial(chances, 1, generator=generator).view(2, count).T.to(true.device)
     fillings = torch.stack([true, other], dim=2)  # [texts, place, true or drawn]
 
     # four inputs a text: for each place held, its two fillings, the other place masked
@@ -133,7 +134,12 @@ def penalty(
             targets.append(fillings[:, 1 - held])
     repeated = {name: value.repeat(4, 1) for name, value in pairs.batch.items()}
     logits = _logits(
-        model, gathering, repeated, torch.cat(inputs), torch.arange(4 * count), torch.cat(columns)
+        model,
+        gathering,
+        repeated,
+        torch.cat(inputs),
+        torch.arange(4 * count, device=index.device),
+        torch.cat(columns),
     )
     picked = logits.gather(1, torch.cat(targets)).view(
         2, 2, count, 2

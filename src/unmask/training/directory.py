@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +21,10 @@ class Recorded(Protocol):
         """The settings as JSON knows them."""
 
 
+RECORDS = ("settings.json", "settings.json.partial")
+PREPARED = ("tokenizer", "tokens", "full")
+"""What a training run makes of its texts before the first step."""
+
 MAY_CHANGE = {
     "steps",
     "decay",
@@ -28,6 +35,7 @@ MAY_CHANGE = {
     "log_every",
     "licence",
     "data_licences",
+    "allow_pickle",
 }
 """What may differ when a run is taken up again: how long and how often, not what is learned."""
 
@@ -49,14 +57,15 @@ def claim(
             found = json.loads(record.read_text())
         except json.JSONDecodeError:
             raise Failure(f"{record} is damaged: restore it, or give another output directory") from None
+        if not isinstance(found, dict) or not found.keys() & wanted.keys():
+            raise Misuse(f"{out} exists and is not {kind}: give an empty or new output directory")
         differ = sorted(
             name
             for name in {*found, *wanted} - MAY_CHANGE
             if _unspelled(found.get(name)) != _unspelled(wanted.get(name))
         )
-        if differ and not _holds_work(out):
-            for made in ("tokenizer", "tokens", "full"):
-                shutil.rmtree(out / made, ignore_errors=True)
+        if differ and {path.name for path in out.iterdir()} <= {*RECORDS, *PREPARED}:
+            forget_preparations(out)
         elif differ:
             name = differ[0]
             raise Misuse(
@@ -71,9 +80,38 @@ def claim(
     partial.replace(record)
 
 
-def _holds_work(out: Path) -> bool:
-    """Whether a directory holds checkpoints, a result, or chunks of `unmask embed`."""
-    return any(next(out.glob(pattern), None) for pattern in ("checkpoint-*", "model", "*.npz"))
+def forget_preparations(out: Path) -> None:
+    """Remove what was made of the texts before the first step."""
+    for made in PREPARED:
+        shutil.rmtree(out / made, ignore_errors=True)
+
+
+@contextmanager
+def alone(out: Path) -> Iterator[None]:
+    """Keep other processes out of a run's directory; it is made if need be, and removed if it stays empty."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        fcntl = None  # type: ignore[assignment]
+    if fcntl is None or (out.exists() and not out.is_dir()) or os.environ.get("RANK", "0") != "0":
+        yield  # other processes of one run share the main one's claim
+        return
+    made = not out.exists()
+    out.mkdir(parents=True, exist_ok=True)
+    handle = os.open(out, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                raise Failure(
+                    f"another process is at work in {out}: wait for it, stop it, or give another directory"
+                ) from None
+        yield
+    finally:
+        os.close(handle)
+        if made and not any(out.iterdir()):
+            out.rmdir()
 
 
 def _unspelled(value: Any) -> Any:
@@ -91,6 +129,11 @@ def last_checkpoint(out: Path) -> str | None:
     return next(reversed(whole_checkpoints(out)), None)
 
 
+def step_of(checkpoint: str) -> int:
+    """The step at which a whole checkpoint was written."""
+    return int(json.loads((Path(checkpoint) / "trainer_state.json").read_text())["global_step"])
+
+
 def whole_checkpoints(out: Path) -> list[str]:
     """The checkpoints that were written to their ends (`trainer_state.json` comes last), oldest first."""
     whole = []
@@ -105,7 +148,7 @@ def whole_checkpoints(out: Path) -> list[str]:
 
 def refuse_full_disk(out: Path, parameters: int, kept: int = 2) -> None:
     """One checkpoint more than are kept may lie there, each with the weights and two moments of Adam."""
-    need = (kept + 1) * 3 * 4 * parameters
+    need = max(1, kept + 1 - len(whole_checkpoints(out))) * 3 * 4 * parameters
     free = shutil.disk_usage(out).free
     if free < need:
         raise Failure(

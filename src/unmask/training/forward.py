@@ -106,9 +106,8 @@ def _take(hidden: Tensor, chosen: tuple[Tensor, Tensor]) -> Tensor:
 def _block_mask(segments: Tensor, dtype: torch.dtype) -> Tensor:
     """Additive mask [batch, 1, length, length]: a token sees its own segment, padding sees padding."""
     apart = segments[:, None, :, None] != segments[:, None, None, :]
-    return (
-        torch.zeros(apart.shape, dtype=dtype).masked_fill_(apart, torch.finfo(dtype).min).to(segments.device)
-    )
+    zeros = torch.zeros(apart.shape, dtype=dtype, device=segments.device)
+    return zeros.masked_fill_(apart, torch.finfo(dtype).min)
 
 
 def _has_next_sentence(model: nn.Module) -> bool:

@@ -74,15 +74,15 @@ def gather(settings: Settings, directory: Path) -> Materials:
     return Materials(tokenizer, vocabulary, unigram, shares, sizes, rows, domains, kept)
 
 
-def refuse_changed(settings: Settings, directory: Path) -> None:
-    """Refuse to go on with a run whose texts are no longer those that it began with."""
-    for text in corpora(settings.corpora):
-        about = directory / "tokens" / text.name / "about.json"
-        if about.exists() and json.loads(about.read_text())["corpus"] != text.fingerprint():
-            raise Misuse(
-                f"{text.path} has changed since the run in {directory} began: restore it, or give another "
-                "output directory"
-            )
+def changed_text(settings: Settings, directory: Path) -> Path | None:
+    """Return a text that is no longer the one that the run in a directory began with; None: all are."""
+    held = corpora(settings.held_out_corpora) if settings.held_out_corpora else []
+    for text in [*corpora(settings.corpora), *held]:
+        for kind in ("tokens", "full"):
+            about = directory / kind / text.name / "about.json"
+            if about.exists() and json.loads(about.read_text())["corpus"] != text.fingerprint():
+                return text.path
+    return None
 
 
 def first_model(settings: Settings, materials: Materials) -> Any:
@@ -108,6 +108,7 @@ def first_model(settings: Settings, materials: Materials) -> Any:
         start.keep_layers(model, settings.layers)
     if materials.kept is not None:
         start.keep_tokens(model, materials.kept)
+    _refuse_other_tokenizer(settings, materials, model)
     if headless:
         start.begin_head(model, materials.unigram)
     room = window_of(model, materials.tokenizer)
@@ -116,6 +117,16 @@ def first_model(settings: Settings, materials: Materials) -> Any:
             f"expected a max_length of at most {room} for this checkpoint, got {settings.max_length}"
         )
     return model
+
+
+def _refuse_other_tokenizer(settings: Settings, materials: Materials, model: Any) -> None:
+    """A checkpoint's embeddings are those of its own tokens."""
+    rows, tokens = int(model.get_input_embeddings().weight.shape[0]), len(materials.tokenizer)
+    if tokens > rows:
+        raise Misuse(
+            f"the tokenizer has {tokens:,} tokens, and {settings.start} embeds {rows:,}: leave tokenizer out "
+            "to take the checkpoint's own"
+        )
 
 
 def _tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> tuple[Any, list[int] | None]:
@@ -211,7 +222,7 @@ def _refuse_tiny(settings: Settings, files: Mapping[str, TokenFile]) -> None:
 def _refuse_short(settings: Settings, files: Mapping[str, TokenFile]) -> None:
     """A penalty that no text has two positions for would be none."""
     rule = settings.penalty
-    longest = max(int(file.lengths().max()) for file in files.values())
+    longest = min(max(int(file.lengths().max()) for file in files.values()), settings.max_length - 2)
     if rule.weight > 0 and longest <= rule.nearest:
         raise Misuse(
             f"the compatibility penalty needs two tokens {rule.nearest} to {rule.farthest} apart in one "

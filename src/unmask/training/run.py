@@ -24,7 +24,7 @@ from unmask.training import directory as run_directory
 from unmask.training.averaging import average_into
 from unmask.training.denormals import without_denormals
 from unmask.training.held_out import Score
-from unmask.training.materials import Materials, first_model, gather, refuse_changed
+from unmask.training.materials import Materials, changed_text, first_model, gather
 from unmask.training.optimizer import parameters_of
 from unmask.training.report import write_result
 from unmask.training.settings import Settings
@@ -45,7 +45,7 @@ def train(settings: Settings, out: Path, *, courteous: bool = False) -> Result:
     `courteous` leaves busy cores to others: the number of threads follows the free ones.
     """
     try:
-        with without_denormals():
+        with without_denormals(), run_directory.alone(out):
             return _train(settings, out, courteous)
     except OSError as error:
         raise run_directory.disk_failure(error, out) from error
@@ -71,8 +71,7 @@ def _train(settings: Settings, out: Path, courteous: bool) -> Result:
     with state.main_process_first():
         if state.is_main_process:
             run_directory.claim(out, settings)
-            if run_directory.last_checkpoint(out) is not None:
-                refuse_changed(settings, out)
+            _check_going_on(settings, out)
         materials = gather(settings, out)
         set_seed(settings.seed)
         model = first_model(settings, materials)
@@ -95,6 +94,24 @@ def _train(settings: Settings, out: Path, courteous: bool) -> Result:
         write_result(out, settings, materials, trainer.model, scores, history)
     state.wait_for_everyone()
     return Result(out / "model", scores, history)
+
+
+def _check_going_on(settings: Settings, out: Path) -> None:
+    """Refuse to go on with other texts, or to fewer steps than were done; before the first, begin anew."""
+    last = run_directory.last_checkpoint(out)
+    changed = changed_text(settings, out)
+    if last is None:
+        if changed is not None:
+            run_directory.forget_preparations(out)
+        return
+    if changed is not None:
+        raise Misuse(
+            f"{changed} has changed since the run in {out} began: restore it, or give another output "
+            "directory"
+        )
+    done = run_directory.step_of(last)
+    if done > settings.steps:
+        raise Misuse(f"{out} is at step {done} already: give {done} steps or more, or another directory")
 
 
 def _trainer(settings: Settings, out: Path, model: Any, materials: Materials, courteous: bool) -> Any:

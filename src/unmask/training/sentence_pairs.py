@@ -81,7 +81,7 @@ class SentencePairs:
             over = len(a) + len(b) - spare
             # take from the longer one, at most down to the other's length
             if len(a) >= len(b):
-                a = a[: max(len(a) - over, len(b) - 1, 1)]
+                a = a[-max(len(a) - over, len(b) - 1, 1) :]  # what is next to b stays
             else:
                 b = b[: max(len(b) - over, len(a) - 1, 1)]
         row = empty_row(self.max_length, self.marks)

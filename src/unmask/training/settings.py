@@ -17,6 +17,7 @@ from typing import Any
 from unmask.errors import Misuse
 from unmask.training.compatibility import Compatibility
 from unmask.training.masking import Masking
+from unmask.training.packing import LEAST
 from unmask.training.schedule import Schedule
 
 
@@ -83,6 +84,8 @@ class Settings:
         for name in ("weight_decay", "clip", "seed", "vocabulary", "hold_out"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise Misuse(f"expected a {name} of at least 0, got {getattr(self, name)}")
+        if self.max_length < LEAST:
+            raise Misuse(f"expected a max_length of at least {LEAST} tokens, got {self.max_length}")
         if not 0 <= self.dropout < 1:
             raise Misuse(f"expected a dropout from 0 to below 1, got {self.dropout}")
         if any(isinstance(layer, bool) or not isinstance(layer, int) for layer in self.layers):

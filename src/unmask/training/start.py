@@ -52,6 +52,19 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
+COUNTING_FROM_PADDING = {"roberta", "xlm-roberta", "camembert", "esm"}
+"""Architectures whose positions begin after the id of the padding token."""
+DROPOUTS = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "dropout",
+    "attention_dropout",
+    "embedding_dropout",
+    "mlp_dropout",
+)
+"""What architectures call the share of activations that an encoder drops."""
+
+
 def from_scratch(preset: str, tokenizer: Any, *, max_length: int, next_sentence: bool, dropout: float) -> Any:
     """A fresh model of a preset, or of any config file that transformers knows."""
     from transformers import AutoConfig
@@ -64,17 +77,16 @@ def from_scratch(preset: str, tokenizer: Any, *, max_length: int, next_sentence:
         raise Misuse(
             f"expected a preset ({', '.join(PRESETS)}) or the path of a config, got {preset!r}: choose one"
         )
-    spare = 2 if shape["model_type"] == "xlm-roberta" else 0
+    spare = tokenizer.pad_token_id + 1 if shape["model_type"] in COUNTING_FROM_PADDING else 0
     shape["max_position_embeddings"] = max(int(shape.get("max_position_embeddings", 512)), max_length + spare)
     shape.update(
         vocab_size=len(tokenizer),
         pad_token_id=tokenizer.pad_token_id,
         bos_token_id=tokenizer.cls_token_id,
         eos_token_id=tokenizer.sep_token_id,
-        hidden_dropout_prob=dropout,
-        attention_probs_dropout_prob=dropout,
     )
     config = AutoConfig.for_model(**shape)
+    _set_dropout(config, dropout)
     # a config may come from a checkpoint in half precision; training needs single
     return _with_head(config, next_sentence).from_config(config, dtype=torch.float32)
 
@@ -83,7 +95,7 @@ def from_checkpoint(path: Path, *, next_sentence: bool, dropout: float) -> tuple
     """Load a masked language model, or an encoder and add a head; and whether it came without one."""
     config = read_config(path)
     try:
-        config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
+        _set_dropout(config, dropout)
         config.tie_word_embeddings = True
         with _quiet_loading():
             model, report = _with_head(config, next_sentence).from_pretrained(
@@ -94,6 +106,12 @@ def from_checkpoint(path: Path, *, next_sentence: bool, dropout: float) -> tuple
             raise
         raise Failure(f"{path}: the checkpoint could not be loaded ({_first_line(error)})") from None
     return model, _headless(model, set(report["missing_keys"]))
+
+
+def _set_dropout(config: Any, dropout: float) -> None:
+    for name in DROPOUTS:
+        if hasattr(config, name):
+            setattr(config, name, dropout)
 
 
 def _headless(model: Any, missing: set[str]) -> bool:
@@ -161,8 +179,10 @@ def begin_head(model: Any, unigram: Unigram) -> None:
             nn.init.eye_(layer.weight)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
+        known = torch.from_numpy(unigram.log_prob())
         for bias in biases:
-            bias.copy_(torch.from_numpy(unigram.log_prob()))
+            bias.fill_(float(known.min()))  # rows beyond the tokenizer's are padding
+            bias[: len(known)] = known
 
 
 def keep_tokens(model: Any, old: Sequence[int]) -> None:
