@@ -62,7 +62,7 @@ def test_all_metrics_equal_brute_force(name, spread, monkeypatch):
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta"])
 def test_on_a_tiny_model_all_metrics_equal_a_float64_computation(architecture, mlm_of, plain_model):
-    """From the plain Hugging Face model, one text at a time, to every metric: nothing of unmask between."""
+    """From the plain Hugging Face model, one text at a time, by the plain twin of every construction."""
     mlm = mlm_of(architecture)
     text = sentence(architecture).replace("man", "{man}").replace(" is", " {is}")
     cloze = parse_braces(text, mlm.vocabulary, mlm.window)
@@ -70,31 +70,41 @@ def test_on_a_tiny_model_all_metrics_equal_a_float64_computation(architecture, m
     words = [i for i in range(mlm.vocabulary.size) if i not in ids]
     model = plain_model(architecture)
 
-    def conditional(asked, filled):
-        given = []
-        for token in words:
-            row = torch.tensor([cloze.ids])
-            row[0, cloze.blanks[filled]] = token
-            with torch.no_grad():
-                given.append(model(input_ids=row).logits[0, cloze.blanks[asked]][words].double())
-        return torch.stack(given).log_softmax(1).exp().numpy()
+    def logits(asked, **filled):
+        row = torch.tensor([cloze.ids])
+        for blank, token in filled.items():
+            row[0, cloze.blanks["ab".index(blank)]] = token
+        with torch.no_grad():
+            return model(input_ids=row).logits[0, cloze.blanks[asked]][words].double()
 
-    p, r = conditional(0, 1).T, conditional(1, 0)
+    plain = from_logits(
+        torch.stack([logits(0, b=token) for token in words], 1),
+        torch.stack([logits(1, a=token) for token in words], 0),
+        logits(0),
+        logits(1),
+    )
+    p, r, _, _ = reference.dense(plain)
     truth = tuple(words.index(t) for t in cloze.truth)
     table = api.conditionals(mlm, cloze, candidates="all")
     for name in CONSTRUCTIONS:
-        joint = construct(name, table)
-        expected = brute_force(whole(joint) / whole(joint).sum(), p, r, truth)
+        expected = brute_force(reference.REFERENCES[name](plain), p, r, truth)
         if name == "product":
             expected |= {"log_a_given_b": np.log(p[truth]), "log_b_given_a": np.log(r[truth])}
-        assert dataclasses.asdict(measure(joint, truth)) == pytest.approx(expected, abs=1e-5, rel=1e-5)
-    twin = reference.REFERENCES["gibbs"](SimpleNamespace(**_as_tables(p, r, table)))
-    assert measure(construct("gibbs", table), truth).log_prob == pytest.approx(np.log(twin[truth]), abs=1e-5)
+        found = dataclasses.asdict(measure(construct(name, table), truth))
+        assert found == pytest.approx(expected, abs=1e-5, rel=1e-5), name
 
 
-def _as_tables(p, r, table):
-    logs = {"a_table": torch.from_numpy(np.log(p)), "b_table": torch.from_numpy(np.log(r))}
-    return logs | {"a_alone": table.a_alone, "b_alone": table.b_alone}
+def from_logits(a_table, b_table, a_alone, b_alone):
+    """What the references read, from logits as the model gives them: [a, b] twice, [a] and [b]."""
+    a_log_z, b_log_z = a_table.logsumexp(0), b_table.logsumexp(1)
+    return SimpleNamespace(
+        a_table=a_table - a_log_z[None, :],
+        b_table=b_table - b_log_z[:, None],
+        a_alone=a_alone.log_softmax(0),
+        b_alone=b_alone.log_softmax(0),
+        a_log_z=a_log_z,
+        b_log_z=b_log_z,
+    )
 
 
 def test_the_best_pair_has_rank_one_and_the_worst_the_last():

@@ -7,11 +7,11 @@ import pytest
 import torch
 from scipy import stats
 
-from sequence.toy import cloze_of, draw_tables, few
+from sequence.toy import TableField, cloze_of, draw_tables, few
 from unmask import Misuse, construct
 from unmask.conditionals import exact_conditionals
 from unmask.sequence.diagnostics import diagnose
-from unmask.sequence.field import ModelField, TableField
+from unmask.sequence.field import ModelField
 from unmask.sequence.generation import cloze_of as cloze_to_fill
 from unmask.sequence.generation import sample_by_markov_chain
 from unmask.sequence.sampling import BlockGibbs, Draws, Gibbs, Metropolis, log_weight, run_chains

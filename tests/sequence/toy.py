@@ -3,11 +3,14 @@
 from functools import partial
 
 import torch
+from torch import Tensor
 
 from unmask.cloze import parse_blanks
 from unmask.sequence.asking import grid_conditionals
 from unmask.sequence.chain import Chain
+from unmask.sequence.field import Field
 from unmask.sequence.grid import GridConditionals, GridJoint
+from unmask.sequence.independent import Independent
 from unmask.sequence.pairs import TailedPair, pair_joint
 from unmask.sequence.table import TableJoint
 from unmask.sequence.tailed import TailedGrid
@@ -70,6 +73,10 @@ def _table(mlm, blanks):
     return TableJoint(log_q, tuple(Support.numbered(n) for n in logits.shape), method="table")
 
 
+def _independent(mlm, blanks):
+    return Independent.of(mlm, cloze_of(mlm, blanks), few(mlm, *range(3, 3 + blanks)))
+
+
 JOINTS = {
     "table": _table,
     "grid": _grid,
@@ -80,4 +87,41 @@ JOINTS = {
     "chain of pairs by confidence": partial(_chain, pairs=True, order="confidence"),
     "tailed grid": _tailed,
     "chain of tailed pairs": _chain_of_tailed_pairs,
+    "independent": _independent,
 }
+
+
+class TableField(Field):
+    """The conditionals of an exact joint, which are compatible."""
+
+    def __init__(self, joint: TableJoint) -> None:
+        super().__init__(joint.supports)
+        self.log_q = joint.log_q
+
+    def logits(self, states: Tensor, blank: int) -> Tensor:
+        """Return the line of the table through each state."""
+        where = self._where(states)
+        table = self.log_q.movedim(blank, -1)
+        return table[tuple(where[:, i] for i in range(self.blanks) if i != blank)]
+
+    def start(self, chains: int, generator: torch.Generator) -> Tensor:
+        """Draw each blank from its marginal."""
+        columns = []
+        for blank, support in enumerate(self.supports):
+            p = self.log_q.exp().sum([i for i in range(self.blanks) if i != blank])
+            columns.append(support.ids[torch.multinomial(p, chains, replacement=True, generator=generator)])
+        return torch.stack(columns, dim=1)
+
+    def draw_pair(self, states: Tensor, pair: tuple[int, int], generator: torch.Generator) -> Tensor:
+        """Draw from the plane of the table through each state."""
+        where = self._where(states)
+        table = self.log_q.movedim(pair, (-2, -1))
+        rest = tuple(where[:, i] for i in range(self.blanks) if i not in pair)
+        planes = (table[rest] if rest else table.expand(len(states), *table.shape)).flatten(1)
+        flat = torch.multinomial(planes.softmax(-1), 1, generator=generator)[:, 0]
+        columns = table.shape[-1]
+        a, b = self.supports[pair[0]].ids[flat // columns], self.supports[pair[1]].ids[flat % columns]
+        return torch.stack([a, b], dim=1)
+
+    def _where(self, states: Tensor) -> Tensor:
+        return torch.stack([s.indices(states[:, i]) for i, s in enumerate(self.supports)], dim=1)

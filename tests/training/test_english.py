@@ -36,10 +36,10 @@ def test_it_is_half_precision_and_at_most_32_megabytes():
 
 def test_it_loads_in_less_than_a_second_and_a_half(english):
     """The libraries are imported already; time of this process alone."""
-    begun = time.process_time()
-    AutoModelForMaskedLM.from_pretrained(HOME)
-    AutoTokenizer.from_pretrained(HOME)
-    assert time.process_time() - begun < 1.5
+    for load in (lambda: unmask.load("english"), lambda: AutoModelForMaskedLM.from_pretrained(HOME)):
+        begun = time.process_time()
+        load()
+        assert time.process_time() - begun < 1.5
 
 
 def test_its_vocabulary_spells_any_english_word(english):

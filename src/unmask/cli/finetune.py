@@ -160,7 +160,7 @@ def tag(
 
 def run(task: Any, *, out: Path, json: bool, train: Path, dev: Path | None, **settings: Any) -> None:
     """Fine-tune as a command's parameters say, and print the scores."""
-    _require("accelerate", "matplotlib")
+    o.require("fine-tuning", "accelerate", "matplotlib")
     from unmask.tasks import Settings, finetune
 
     files = {"train": str(train), "dev": str(dev) if dev else None}
@@ -228,16 +228,6 @@ def show(scores: Scores, where: str) -> None:
     title = f"{scores.examples:,} examples {where}"
     print_table(title, ["", "precision", "recall", "F1", "support"], rows, numbers={1, 2, 3, 4})
     say("  ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in scores.overall.items()))
-
-
-def _require(*packages: str) -> None:
-    from importlib.util import find_spec
-
-    from unmask.errors import Misuse
-
-    absent = [package for package in packages if find_spec(package) is None]
-    if absent:
-        raise Misuse(f"fine-tuning needs {', '.join(absent)}: pip install 'unmask[train]'")
 
 
 def register(root: typer.Typer) -> None:

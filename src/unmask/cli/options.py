@@ -200,3 +200,12 @@ def ask(
 
     answer = getattr(api, question)(text, mlm=mlm, candidates=count, support=tokens, progress=bar, **settings)
     return answer, mlm
+
+
+def require(what: str, *packages: str) -> None:
+    """Refuse work whose packages are not installed."""
+    from importlib.util import find_spec
+
+    absent = [package for package in packages if find_spec(package) is None]
+    if absent:
+        raise Misuse(f"{what} needs {', '.join(absent)}: pip install 'unmask[train]'")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from unmask.cli import options as o
 from unmask.cli.terminal import say, speaks
 
 
@@ -70,7 +71,7 @@ def train(
     ] = False,
 ) -> None:
     """Train a masked language model from plain text; a killed run goes on where it was."""
-    _require("accelerate", "matplotlib")
+    o.require("training", "accelerate", "matplotlib")
     from unmask.training import read_settings
     from unmask.training import train as run
     from unmask.training.report import table
@@ -101,16 +102,6 @@ def train(
     if speaks():
         say(table(result.scores))
         say(f"model: {result.model}")
-
-
-def _require(*packages: str) -> None:
-    from importlib.util import find_spec
-
-    from unmask.errors import Misuse
-
-    absent = [package for package in packages if find_spec(package) is None]
-    if absent:
-        raise Misuse(f"training needs {', '.join(absent)}: pip install 'unmask[train]'")
 
 
 def register(app: typer.Typer) -> None:

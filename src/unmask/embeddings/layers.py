@@ -30,11 +30,6 @@ class Layers:
     numbers: tuple[int, ...]
     how: Literal["mean", "concat"] = "mean"
 
-    @property
-    def deepest(self) -> int:
-        """The last layer that has to be run."""
-        return max(self.numbers)
-
     def combine(self, states: Mapping[int, Tensor]) -> Tensor:
         """Return the vectors that the states of the layers make, [..., features]."""
         if len(self.numbers) == 1:

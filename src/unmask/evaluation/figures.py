@@ -71,7 +71,7 @@ def by_distance(summary: dict[str, Any]) -> str | None:
     if len(groups) < 2:
         return None
     methods = list(summary["methods"])
-    best_first = sorted(methods, key=lambda m: summary["methods"][m]["p_ppl"]["value"], reverse=True)
+    worst_first = sorted(methods, key=lambda m: summary["methods"][m]["p_ppl"]["value"], reverse=True)
     with _style() as pyplot:
         figure, axes = pyplot.subplots(1, 2, figsize=(9, 4.4))
         names = [f"{g['group']}\n({g['examples']})" for g in groups]
@@ -89,7 +89,7 @@ def by_distance(summary: dict[str, Any]) -> str | None:
                         [e["value"] - e["low"] for e in entries],
                         [e["high"] - e["value"] for e in entries],
                     ],
-                    color=_colour(method, best_first),
+                    color=_colour(method, worst_first),
                     marker=MARKERS[i % len(MARKERS)],
                     markersize=5,
                     linewidth=1.4,

@@ -1,7 +1,7 @@
 """What a sampler asks: the distribution of one blank, or of two, given tokens in all the others.
 
-`Field` is the question, `ModelField` a model's answer, `TableField` that of an exact joint (whose
-conditionals are compatible; the tests hold the samplers against it). States are token ids [chains, blanks].
+`Field` is the question, `ModelField` a model's answer (the tests hold the samplers against an exact joint's).
+States are token ids [chains, blanks].
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from torch import Tensor
 from unmask.cloze import Cloze
 from unmask.mlm import MaskedLM
 from unmask.sequence.pairs import PAIR_CANDIDATES, pair_joint
-from unmask.sequence.table import TableJoint
 from unmask.vocabulary import Support
 
 
@@ -119,39 +118,3 @@ class ModelField(Field):
         ids = torch.tensor(self.cloze.ids).repeat(len(states), 1)
         ids[:, list(self.cloze.blanks)] = states
         return ids
-
-
-class TableField(Field):
-    """The conditionals of an exact joint, which are compatible."""
-
-    def __init__(self, joint: TableJoint) -> None:
-        super().__init__(joint.supports)
-        self.log_q = joint.log_q
-
-    def logits(self, states: Tensor, blank: int) -> Tensor:
-        """Return the line of the table through each state."""
-        where = self._where(states)
-        table = self.log_q.movedim(blank, -1)
-        return table[tuple(where[:, i] for i in range(self.blanks) if i != blank)]
-
-    def start(self, chains: int, generator: torch.Generator) -> Tensor:
-        """Draw each blank from its marginal."""
-        columns = []
-        for blank, support in enumerate(self.supports):
-            p = self.log_q.exp().sum([i for i in range(self.blanks) if i != blank])
-            columns.append(support.ids[torch.multinomial(p, chains, replacement=True, generator=generator)])
-        return torch.stack(columns, dim=1)
-
-    def draw_pair(self, states: Tensor, pair: tuple[int, int], generator: torch.Generator) -> Tensor:
-        """Draw from the plane of the table through each state."""
-        where = self._where(states)
-        table = self.log_q.movedim(pair, (-2, -1))
-        rest = tuple(where[:, i] for i in range(self.blanks) if i not in pair)
-        planes = (table[rest] if rest else table.expand(len(states), *table.shape)).flatten(1)
-        flat = torch.multinomial(planes.softmax(-1), 1, generator=generator)[:, 0]
-        columns = table.shape[-1]
-        a, b = self.supports[pair[0]].ids[flat // columns], self.supports[pair[1]].ids[flat % columns]
-        return torch.stack([a, b], dim=1)
-
-    def _where(self, states: Tensor) -> Tensor:
-        return torch.stack([s.indices(states[:, i]) for i, s in enumerate(self.supports)], dim=1)

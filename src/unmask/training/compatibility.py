@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from unmask.errors import Misuse
 from unmask.training.batches import Batch
-from unmask.training.forward import Gathering
+from unmask.training.forward import Gathering, token_logits
 from unmask.training.masking import IGNORED
 
 
@@ -155,5 +155,4 @@ def _logits(
     arguments = gathering.inputs({**batch, "input_ids": ids})
     with gathering.at(rows, columns):
         output = model(**arguments)
-    logits: Tensor = output.prediction_logits if "prediction_logits" in output else output.logits
-    return logits[0]
+    return token_logits(output)

@@ -93,6 +93,12 @@ class Gathering:
         return output
 
 
+def token_logits(output: Any) -> Tensor:
+    """The logits over tokens in a model's output, with or without a next-sentence head: [chosen, vocab]."""
+    logits: Tensor = output.prediction_logits if "prediction_logits" in output else output.logits
+    return logits[0]
+
+
 def predicted(labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Rows, columns and true tokens of the positions that carry a label: [predicted] each."""
     rows, columns = (labels != IGNORED).nonzero(as_tuple=True)

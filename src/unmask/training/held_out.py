@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from unmask.training.batches import Batch, Corruption, RowSource, collate
-from unmask.training.forward import Gathering, predicted
+from unmask.training.forward import Gathering, predicted, token_logits
 from unmask.training.masking import Masking, Unigram, Vocabulary
 
 RULE = Masking()
@@ -97,7 +97,7 @@ def _domain(
         rows, columns, true = predicted(moved["labels"])
         with gathering.at(rows, columns):
             output = model(**gathering.inputs(moved))
-        logits = (output.prediction_logits if "prediction_logits" in output else output.logits)[0].float()
+        logits = token_logits(output).float()
         sums[0] += functional.cross_entropy(logits, true, reduction="sum").double()
         sums[1] += (logits.argmax(-1) == true).sum()
         sums[2] += len(true)

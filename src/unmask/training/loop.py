@@ -14,7 +14,7 @@ from transformers import Trainer
 
 from unmask.training import compatibility
 from unmask.training.batches import collate
-from unmask.training.forward import Gathering, predicted
+from unmask.training.forward import Gathering, predicted, token_logits
 from unmask.training.held_out import Score, score
 from unmask.training.materials import Materials
 from unmask.training.optimizer import build_optimizer
@@ -63,7 +63,7 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
         rows, columns, true = predicted(inputs["labels"])
         with self.gathering.at(rows, columns):
             output = model(**self.gathering.inputs(inputs))
-        logits = (output.prediction_logits if "prediction_logits" in output else output.logits)[0]
+        logits = token_logits(output)
         count = len(true) if num_items_in_batch is None else num_items_in_batch
         processes = self.accelerator.num_processes
         loss = functional.cross_entropy(logits, true, reduction="sum") / max(int(count), 1) * processes
