@@ -71,7 +71,8 @@ def score_file(
         allow_pickle=allow_pickle,
     )
     settings.check()
-    bar = Progress() if sys.stdout.isatty() else Ticker("lines")  # a bar and rows on one terminal would mix
+    # a bar and rows on one terminal would mix
+    bar = Progress() if sys.stdout.isatty() else Ticker("lines", closing=False)
     scorer, known = None, None
     if ray is None or lengths is not None:
         mlm = o.open_model(model, device, memory, allow_pickle, bar)

@@ -75,9 +75,10 @@ class Bar(Progress):
 class Ticker(Bar):
     """A bar on a terminal; elsewhere a line every half minute, for the log of work that takes hours."""
 
-    def __init__(self, unit: str, tick: float = TICK) -> None:
+    def __init__(self, unit: str, tick: float = TICK, *, closing: bool = True) -> None:
+        """`closing` tells the end of quick work too."""
         super().__init__()
-        self._unit, self._tick = unit, tick
+        self._unit, self._tick, self._closing = unit, tick, closing
         self._total = self._done = 0
 
     def started(self, stage: str, total: int) -> None:
@@ -90,7 +91,8 @@ class Ticker(Bar):
         """Move the bar on, or say how far the work is."""
         self._done += units
         now = time.monotonic()
-        if self._bar is None and (now - self._told >= self._tick or self._done == self._total):
+        over = self._done == self._total and (self._closing or now - self._begun >= self._tick)
+        if self._bar is None and (now - self._told >= self._tick or over):
             self._told = now
             speed = self._done / max(now - self._begun, 1e-9)
             left = (self._total - self._done) / speed
