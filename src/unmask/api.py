@@ -234,7 +234,8 @@ def _joint_of_text(
     **options: Any,
 ) -> Joint:
     """Walk the way of the data once: the text, read by `parse`, to its joint."""
-    check_question(text, method, options)
+    check_text(text)
+    check_method(method, options)
     check_completion(completion)
     mlm = mlm or load()
     return joint_of_cloze(
@@ -265,7 +266,7 @@ def joint_of_cloze(
     **options: Any,
 ) -> Joint:
     """Return the joint of a cloze's blanks, however many there are; the arguments are those of `fill`."""
-    check_question("", method, options)
+    check_method(method, options)
     check_completion(completion)
     if len(cloze.blanks) > 2 or method in BEYOND_PAIRS:
         from unmask.sequence.choose import joint_of_blanks
@@ -299,12 +300,16 @@ def joint_of_cloze(
     return joint_of(table, cloze, method, **options)
 
 
-def check_question(text: str, method: str, options: dict[str, Any]) -> None:
-    """Refuse what can't be a question before any work is done."""
+def check_text(text: str) -> None:
+    """Refuse what is not one text before any work is done."""
     if not isinstance(text, str):
         raise Misuse(
             f"expected one text, as a string, got {type(text).__name__}: ask about one text at a time"
         )
+
+
+def check_method(method: str, options: dict[str, Any]) -> None:
+    """Refuse a method that there is not before any work is done."""
     if "model" in options:
         raise Misuse("a model is given as mlm=unmask.load(...), not as model=")
     if method not in (*CONSTRUCTIONS, *BEYOND_PAIRS):

@@ -110,7 +110,7 @@ def alone(out: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-        if made and not any(out.iterdir()):
+        if made and out.is_dir() and not any(out.iterdir()):
             out.rmdir()
 
 
