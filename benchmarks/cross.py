@@ -17,7 +17,7 @@ from typing import Any
 
 import unmask
 from machine import BUILD, describe, parser, table
-from unmask.api import conditionals
+from unmask.ask import conditionals
 from unmask.cloze import Cloze
 from unmask.conditionals import PairConditionals
 from unmask.constructions import construct

@@ -15,7 +15,7 @@ from typing import Any
 import unmask
 from machine import Peak, describe, in_own_process, parser, table
 from published import TEXT
-from unmask.api import conditionals
+from unmask.ask import conditionals
 from unmask.cloze import parse_braces
 from unmask.conditionals import PairConditionals
 from unmask.constructions import CONSTRUCTIONS, construct

@@ -9,7 +9,7 @@ import torch
 
 import unmask
 from machine import BUILD
-from unmask.api import conditionals
+from unmask.ask import conditionals
 from unmask.cloze import parse_braces
 from unmask.conditionals import PairConditionals
 from unmask.evaluation.run import fingerprint

@@ -15,7 +15,7 @@ from typing import Any
 
 import unmask
 from machine import describe, parser, table
-from unmask.api import conditionals
+from unmask.ask import conditionals
 from unmask.cloze import Cloze, parse_braces
 from unmask.conditionals import PairConditionals
 from unmask.constructions import construct

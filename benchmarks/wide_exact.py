@@ -11,7 +11,7 @@ from typing import Any
 
 import unmask
 from machine import Peak, describe, in_own_process, parser, table
-from unmask.api import conditionals
+from unmask.ask import conditionals
 from unmask.cloze import parse_braces
 from unmask.conditionals import PairConditionals
 from unmask.constructions import construct

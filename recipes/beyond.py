@@ -1,6 +1,6 @@
-"""The results of docs/beyond-pairs.md: the benchmarks `blimp` and `blanks` with the embedded model.
+"""The results of docs/beyond-pairs.md: `unmask benchmark blimp` and `blanks` with the embedded model.
 
-    python recipes/beyond.py --data ../shared/data --work RUNS [--only blimp blanks]
+    python recipes/beyond.py --data ../shared/data --work RUNS [--only blimp blanks many]
 
 Runs are resumable: a killed recipe goes on where it was. Numbers go to docs/figures/beyond.json as they come;
 the tables of the page are rewritten from there (between `% beyond: NAME` and `% end`), which is all that

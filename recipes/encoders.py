@@ -41,14 +41,15 @@ TASKS: dict[str, dict[str, Any]] = {
         "task": "classify",
         "train": "sentiment/train.tsv",
         "test": "sentiment/dev.tsv",
-        "epochs": 4,
+        "epochs": 3,
         "rate": 2e-4,
+        "head_rate": 2e-3,
     },
     "snli": {
         "task": "pairs",
         "train": "snli/train-20k.tsv.gz",
         "test": "snli/dev.tsv",
-        "epochs": 4,
+        "epochs": 3,
         "rate": 2e-4,
     },
     "rte": {

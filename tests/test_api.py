@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 import unmask
-from unmask import api
+from unmask import ask
 from unmask.cloze import parse_blanks
 from unmask.conditionals import PairConditionals
 from unmask.errors import Failure, Misuse
@@ -134,7 +134,7 @@ class TestTwoBlanks:
     ) -> None:
         text = two_blanks(architecture)
         cloze = parse_blanks(text, mlm.vocabulary, mlm.window)
-        table = api.conditionals(mlm, cloze, candidates="all", support="words")
+        table = ask.conditionals(mlm, cloze, candidates="all", support="words")
         assert isinstance(table, PairConditionals)
         hand = by_hand(mlm, plain_model(architecture), text, table.a_support.ids)
         assert table.evidence["passes"] == 2 * len(table.a_support) + 1
@@ -203,12 +203,12 @@ class TestTwoBlanks:
     def test_auto_is_exact_for_small_vocabularies_and_cross_for_large_ones(
         self, mlm_of: Models, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        ask = {"mlm": mlm_of("bert"), "method": "l2r"}
-        assert unmask.fill(two_blanks("bert"), **ask).evidence["conditionals"] == "exact"
-        monkeypatch.setattr(api, "LARGEST_AUTO_EXACT", 50)
-        evidence = unmask.fill(two_blanks("bert"), **ask).evidence
+        asked = {"mlm": mlm_of("bert"), "method": "l2r"}
+        assert unmask.fill(two_blanks("bert"), **asked).evidence["conditionals"] == "exact"
+        monkeypatch.setattr(ask, "LARGEST_AUTO_EXACT", 50)
+        evidence = unmask.fill(two_blanks("bert"), **asked).evidence
         assert (evidence["conditionals"], evidence["candidates"]) == ("cross", 64)
-        few = unmask.fill(two_blanks("bert"), support=10, **ask)
+        few = unmask.fill(two_blanks("bert"), support=10, **asked)
         assert table_of(few).shape == (10, 10)
 
     def test_the_same_seed_gives_the_same_answer(self, mlm_of: Models) -> None:

@@ -17,6 +17,7 @@ from unmask.embeddings.sense_corpus import count_sentences, read_sentences
 from unmask.embeddings.standardise import Standardiser, save_standardisers
 from unmask.embeddings.texts import read_texts
 from unmask.errors import Failure, Misuse
+from unmask.training.directory import alone
 
 TEXTS = [f"the old man walks at the {place}, {n}" for n in range(5) for place in ("bank", "casino", "house")]
 
@@ -146,6 +147,12 @@ def test_a_partial_run_of_other_weights_is_not_mixed_in(tmp_path, wanted, checkp
     save_file(weights | {name: weights[name] * 2}, model / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(Misuse, match="weights was"):
         embed_file(changing, tmp_path / "v.npy")
+
+
+def test_two_runs_at_once_do_not_share_a_folder(tmp_path, wanted):
+    with alone(tmp_path / "v.npy.partial"), pytest.raises(Failure, match="another process is at work"):
+        embed_file(wanted(), tmp_path / "v.npy")
+    assert embed_file(wanted(), tmp_path / "v.npy").rows > 0
 
 
 def test_a_unit_knows_the_line_of_its_text(tmp_path, wanted, texts):

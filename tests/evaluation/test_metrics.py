@@ -9,7 +9,7 @@ import torch
 
 import reference
 from tiny import sentence
-from unmask import CONSTRUCTIONS, api, construct
+from unmask import CONSTRUCTIONS, ask, construct
 from unmask.cloze import parse_braces
 from unmask.evaluation import metrics
 from unmask.evaluation.metrics import average_kl, incompatibility, marginals_of, measure
@@ -85,7 +85,7 @@ def test_on_a_tiny_model_all_metrics_equal_a_float64_computation(architecture, m
     )
     p, r, _, _ = reference.dense(plain)
     truth = tuple(words.index(t) for t in cloze.truth)
-    table = api.conditionals(mlm, cloze, candidates="all")
+    table = ask.conditionals(mlm, cloze, candidates="all")
     for name in CONSTRUCTIONS:
         expected = brute_force(reference.REFERENCES[name](plain), p, r, truth)
         if name == "product":

@@ -217,3 +217,5 @@ def test_tags_are_converted_to_another_scheme_and_parts_of_speech_have_none(tmp_
     assert found.labels == ["O", "B-X", "I-X", "E-X", "S-X"]
     plain = gather(settings(tmp_path, "p.conll", "the\tDET\ndog\tNOUN\n", "tag", scheme="none"))
     assert (plain.labels, plain.scheme) == (["DET", "NOUN"], None)
+    with pytest.raises(Misuse, match="these have none: leave it out"):
+        settings(tmp_path, "p.conll", "the\tDET\ndog\tNOUN\n", "tag", scheme="none", to_scheme="bio")

@@ -34,6 +34,7 @@ def test_a_file_is_read_and_overridden(tmp_path):
         ("dropout = 2.0", "dropout"),
         ("seed = -1", "seed of at least 0"),
         ("vocabulary = -5", "vocabulary of at least 0"),
+        ("hold_out = 1", "leaves none to train on"),
         ('layers = ["a"]', "numbers of layers"),
         ('[shares]\na = "x"', "number as each"),
     ],

@@ -84,7 +84,7 @@ def sample(
     count, tokens = o.parse_candidates(candidates), o.parse_support(support)
     mlm = o.open_model(model, device, memory, allow_pickle, bar)
     from unmask.answers import sample_answer
-    from unmask.api import joint_of_cloze
+    from unmask.ask import joint_of_cloze
     from unmask.sequence import generation
 
     cloze = generation.cloze_of(mlm, template, length=length, prefix=prefix, truncate=truncate)

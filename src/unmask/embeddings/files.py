@@ -27,7 +27,7 @@ from unmask.embeddings.texts import Text, chunks_of, numbered_texts, read_texts
 from unmask.errors import Misuse
 from unmask.models import absolute, weights_digest
 from unmask.progress import Progress, silent
-from unmask.training.directory import claim, disk_failure
+from unmask.training.directory import alone, claim, disk_failure
 
 TEXTS_A_CHUNK = 256
 Numbered = tuple[int, Text]  # a text and the number of its line, from 0
@@ -90,14 +90,15 @@ def embed_file(wanted: Wanted, out: Path, *, ray: str | None = None, progress: P
     check_format(out)
     if out.exists():
         raise Misuse(f"'{out}' exists: give another name, or remove it first")
+    partial = out.with_name(out.name + ".partial")
     try:
-        return _embed_file(wanted, out, ray, progress)
+        with alone(partial):
+            return _embed_file(wanted, out, partial, ray, progress)
     except OSError as error:
         raise disk_failure(error, out) from error
 
 
-def _embed_file(wanted: Wanted, out: Path, ray: str | None, progress: Progress) -> Written:
-    partial = out.with_name(out.name + ".partial")
+def _embed_file(wanted: Wanted, out: Path, partial: Path, ray: str | None, progress: Progress) -> Written:
     claim(
         partial,
         wanted,

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from unmask import api
+from unmask import api, ask
 from unmask.conditionals import PairConditionals
 from unmask.constructions import construct
 from unmask.evaluation.cost import peak_memory
@@ -30,7 +30,7 @@ class Examiner:
     """Examines examples with a model that is loaded once."""
 
     def __init__(self, mlm: MaskedLM, settings: Settings) -> None:
-        api.check_asking(mlm, settings.candidates, settings.completion, settings.support)
+        ask.check_asking(mlm, settings.candidates, settings.completion, settings.support)
         self.mlm = mlm
         self.settings = settings
         self.methods = parse_methods(settings.methods)
@@ -39,7 +39,7 @@ class Examiner:
         """Return the record of an example."""
         start = time.perf_counter()
         settings, vocabulary = self.settings, self.mlm.vocabulary
-        table = api.conditionals(
+        table = ask.conditionals(
             self.mlm,
             example.cloze(vocabulary),
             candidates=settings.candidates,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from unmask.api import Candidates, SupportChoice
+from unmask.ask import Candidates, SupportChoice
 from unmask.conditionals import PairConditionals
 from unmask.constructions import CONSTRUCTIONS, construct
 from unmask.cross import Completion

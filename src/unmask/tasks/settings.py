@@ -77,6 +77,10 @@ class Settings:
             )
         if self.head_rate is not None and not self.head_rate > 0:
             raise Misuse(f"expected a head rate above 0, got {self.head_rate}")
+        if self.to_scheme is not None and (self.task != "tag" or self.scheme == "none"):
+            raise Misuse(
+                f"to_scheme {self.to_scheme} converts tags of a scheme, and these have none: leave it out"
+            )
         check_long(self.task, self.long)
 
     @property

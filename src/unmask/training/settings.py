@@ -84,6 +84,8 @@ class Settings:
         for name in ("weight_decay", "clip", "seed", "vocabulary", "hold_out"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise Misuse(f"expected a {name} of at least 0, got {getattr(self, name)}")
+        if self.hold_out == 1:
+            raise Misuse("expected a hold_out of 0, or 2 and more: one document in 1 leaves none to train on")
         if self.max_length < LEAST:
             raise Misuse(f"expected a max_length of at least {LEAST} tokens, got {self.max_length}")
         if not 0 <= self.dropout < 1:

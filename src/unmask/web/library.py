@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from unmask import api
+from unmask import ask
 from unmask.cloze import Cloze, parse_blanks, parse_braces
 from unmask.conditionals import PairConditionals
 from unmask.joint import Joint, TokenDistribution
@@ -49,7 +49,7 @@ class Said:
             if key not in self._joints:
                 while len(self._joints) >= MOST_JOINTS:
                     del self._joints[next(iter(self._joints))]
-                self._joints[key] = api.joint_of(self.table, self.cloze, method, **options)
+                self._joints[key] = ask.joint_of(self.table, self.cloze, method, **options)
             return self._joints[key]
 
     @property
@@ -107,7 +107,7 @@ class Library:
         parse = parse_blanks if reading == "blanks" else parse_braces
         cloze = parse(question.text, mlm.vocabulary, mlm.window, truncate=question.truncate)
         self._check_candidates(mlm, question)
-        table = api.conditionals(
+        table = ask.conditionals(
             mlm,
             cloze,
             candidates=question.candidates,
