@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-SENTENCE ?= The [MASK] [MASK] at the casino.
+SENTENCE ?= The [MASK] [MASK] in the pool.
 DATA ?= ../shared/data
 WORK ?= build/english
 

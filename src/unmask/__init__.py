@@ -2,7 +2,7 @@
 
     import unmask
 
-    joint = unmask.fill("The [MASK] [MASK] at the casino.")
+    joint = unmask.fill("The [MASK] [MASK] in the pool.")
     joint.top(5)
 
 Nothing heavy is imported before it is used.

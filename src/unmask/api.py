@@ -126,7 +126,7 @@ def score(
     progress: Progress = silent,
     **options: Any,
 ) -> Score:
-    """Return the log-probability of the words in braces, `The {man} {is} at the casino.`
+    """Return the log-probability of the words in braces, `The {boy} {is} in the pool.`
 
     The arguments are those of `fill`; the true tokens are always among the candidates.
     """

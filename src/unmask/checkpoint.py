@@ -53,8 +53,9 @@ def open_with_head(
     *,
     pretrained: bool = True,
     allow_pickle: bool = False,
-) -> tuple[Any, Any]:
-    """Return a model for training with a fresh head of a kind (an `AutoModelFor...`), and the tokenizer.
+) -> tuple[Any, Any, bool]:
+    """Return a model for training with a head of a kind (an `AutoModelFor...`), the tokenizer, and whether
+    all of the head is fresh.
 
     `settings` go into the config where it has them; without `pretrained` the encoder is fresh, too. The whole
     of a model that was trained with such a head is taken as it is.
@@ -65,15 +66,15 @@ def open_with_head(
         if hasattr(config, name):
             setattr(config, name, value)
     if not pretrained:
-        return kind.from_config(config, dtype=torch.float32), tokenizer
+        return kind.from_config(config, dtype=torch.float32), tokenizer, True
     model, report = _open_weights(kind, source, config, is_directory, allow_pickle)
     encoder = f"{model.base_model_prefix}."
-    report["missing_keys"] = {
-        name for name in report["missing_keys"] if name.startswith(encoder) and "pooler" not in name
-    }
+    head = {name for name, _ in model.named_parameters() if not name.startswith(encoder) or "pooler" in name}
+    fresh = head <= {*report["missing_keys"], *(key[0] for key in report["mismatched_keys"])}
+    report["missing_keys"] = set(report["missing_keys"]) - head
     report["mismatched_keys"] = {key for key in report["mismatched_keys"] if key[0].startswith(encoder)}
     _check_weights(source, model, report)
-    return model, tokenizer
+    return model, tokenizer, fresh
 
 
 def _open_parts(source: str, *, allow_pickle: bool) -> tuple[str, bool, Any, Any]:

@@ -49,7 +49,7 @@ USES = {
         *("socher2013", "bowman2015", "glue2019", "derczynski2017", "balasuriya2009"),
     ),
     # the embedded model
-    "english": ("devlin2019", "wang2020", "reimers2019", "jordan2024", "liu2025"),
+    "english": ("devlin2019", "wang2020", "reimers2019", "loshchilov2019", "wettig2023"),
 }
 """What a person may have used -> the keys of what it rests on, the most specific first where that matters."""
 

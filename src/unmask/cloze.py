@@ -2,9 +2,9 @@
 
 Two ways to write one:
 
-- blanks to be filled, `The [MASK] [MASK] at the casino.` (`[MASK]`, three or more underscores, or the
+- blanks to be filled, `The [MASK] [MASK] in the pool.` (`[MASK]`, three or more underscores, or the
   tokenizer's own mask token), read by `parse_blanks`;
-- words to be scored, `The {man} {is} at the casino.`, read by `parse_braces`; `{{` and `}}` stand for
+- words to be scored, `The {boy} {is} in the pool.`, read by `parse_braces`; `{{` and `}}` stand for
   plain braces. The text is tokenized whole, without its braces, and the tokens inside them become blanks
   whose true tokens are known. Braces and blanks don't mix: a text is read in one of the two ways.
 

@@ -42,6 +42,12 @@ def test_it_loads_in_less_than_a_second_and_a_half(english):
         assert time.process_time() - begun < 1.5
 
 
+def test_its_tokenizer_tells_the_two_texts_of_a_pair_apart(english):
+    _, tokenizer = english
+    pair = tokenizer("a dog", "a cat")
+    assert pair["token_type_ids"] == [0, 0, 0, 0, 1, 1, 1]
+
+
 def test_its_vocabulary_spells_any_english_word(english):
     _, tokenizer = english
     assert len(tokenizer) == 8192

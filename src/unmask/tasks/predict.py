@@ -99,7 +99,7 @@ class TunedModel:
         record = record.changed(**changes)
         from unmask.checkpoint import open_with_head
 
-        model, tokenizer = open_with_head(directory, kind_of(record.task), {})
+        model, tokenizer, _ = open_with_head(directory, kind_of(record.task), {})
         return cls(model.eval().requires_grad_(False), tokenizer, record, device=device)
 
     def predict_file(

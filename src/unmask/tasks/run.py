@@ -25,6 +25,7 @@ from unmask.tasks.encoding import Encoded, collator
 from unmask.tasks.examples import Examples, gather, label_counts
 from unmask.tasks.predict import TaskRecord, TunedModel, encoding_notes, kind_of
 from unmask.tasks.report import write_result
+from unmask.tasks.scale import even_scale
 from unmask.tasks.scores import Scores
 from unmask.tasks.settings import Settings
 from unmask.training import directory as run_directory
@@ -74,7 +75,7 @@ def _finetune(settings: Settings, out: Path) -> Result:
         if PartialState().is_main_process:
             run_directory.claim(out, settings, "a run of 'unmask finetune'")
     set_seed(settings.seed)
-    model, tokenizer = open_with_head(
+    model, tokenizer, fresh_head = open_with_head(
         locate(settings.model),
         kind_of(settings.task),
         dict.fromkeys((*DROPOUTS, *HEAD_DROPOUTS), settings.dropout) | _label_settings(examples.labels),
@@ -87,6 +88,10 @@ def _finetune(settings: Settings, out: Path) -> Result:
         "train": tuned.encoder.encode(examples.train, settings.train),
         "dev": tuned.encoder.encode(examples.dev, settings.dev or settings.train),
     }
+    if fresh_head:
+        first = encoded["train"].features[: settings.batch]
+        inputs = collator(settings.task, tokenizer)([dict(feature) for feature in first])
+        even_scale(model, {name: values for name, values in inputs.items() if name != "labels"})
     notes = [
         *examples.notes,
         *encoding_notes(encoded["train"], settings.long, "training texts"),
