@@ -63,7 +63,7 @@ TASKS: dict[str, dict[str, Any]] = {
         "task": "tag",
         "train": "ner/wnut17-train.conll",
         "test": "ner/wnut17-dev.conll",
-        "epochs": 5,
+        "epochs": 4,
         "batch": 16,
         "rate": 3e-4,
     },
