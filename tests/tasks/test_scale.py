@@ -58,4 +58,13 @@ def test_a_run_wakes_a_faint_encoder_and_never_one_whose_head_has_learned(tmp_pa
     model.bert.save_pretrained(faint)  # the encoder alone
     settings = toy.settings(tmp_path / "toy", faint, "tag", pretrained=True, epochs=1, rate=1e-9)
     result = finetune(settings, tmp_path / "run")
-    assert size_of(states_of(TunedModel.load(result.model, device="cpu").model)) > 0.5
+    woken = TunedModel.load(result.model, device="cpu")
+    assert size_of(states_of(woken.model)) > 0.5
+
+    norm = woken.model.bert.encoder.layer[-1].output.LayerNorm
+    with torch.no_grad():
+        norm.weight *= 0.05
+        norm.bias *= 0.05
+    woken.model.save_pretrained(faint)  # with the head of this very task: its states are as it knows them
+    again = finetune(settings, tmp_path / "again")
+    assert size_of(states_of(TunedModel.load(again.model, device="cpu").model)) < 0.1
