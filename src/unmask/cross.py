@@ -8,8 +8,8 @@ pair of conditionals over all V tokens, and every joint made from it a distribut
   tokens are the likeliest by m.
 - *learned*: the state before the output layer is predicted from the token's input embedding, by a ridge
   regression (`unmask.ridge`) fitted on the K evaluated tokens of this very text, and goes through the model's
-  own output layer. Half of the K tokens are the likeliest, half a random sample of the others, so that the
-  regression has seen the kind of token that it has to answer for.
+  own output layer. Three eighths of the K tokens are the likeliest, the rest a random sample of
+  the others (`unmask.priority`), so that the regression has seen the kind of token that it answers for.
 
 The completed tables are never formed in full. The `APART` likeliest tokens of a blank, and all those asked
 for by name, have a row or a column of their own; the others are gathered into `GROUPS` cells of like
@@ -19,7 +19,8 @@ predicted, a few of them standing for all: that mean is what the sums over unlik
 How far the completion may be trusted is measured, not assumed, by leaving out each evaluated token in turn
 (of the random part of the sample, where there is one) and completing it from the others. `evidence` holds
 
-- `completion_error`: the mean KL divergence of the model's true conditional from the completed one, in nats;
+- `completion_error`: the mean KL divergence of the model's true conditional from the completed one over the
+  tokens that were not evaluated, in nats;
 - `estimated_error`: what that does to log q of likely pairs under `ag`, to first order. There
   log q(a, b) = log S(a, b) - log(x_a + y_b), S of likely pairs is known, and an error d(a|b) in the
   conditionals moves log x_a by sum_b d(a|b) / (x_a + y_b) over sum_b p(a|b) / (x_a + y_b). With x = 1/m(a),
@@ -43,6 +44,7 @@ from unmask.cloze import Cloze
 from unmask.conditionals import PairConditionals, Supports, both_blank, check_pair, decoded
 from unmask.errors import Misuse
 from unmask.mlm import MaskedLM
+from unmask.priority import draw
 from unmask.progress import Progress, silent
 from unmask.ridge import KernelRidge
 from unmask.vocabulary import Support
@@ -52,6 +54,8 @@ APART = 1024
 GROUPS = 32
 MEMBERS = 8
 """How many tokens of a group stand for it, beside those of it that were evaluated."""
+LIKELY_SHARE = 3 / 8
+"""Of the candidates of a learned completion; the others are random. Halves were worse with few candidates."""
 FIRST_CANDIDATES = 64
 MOST_CANDIDATES = 512
 TOLERANCE = 0.06
@@ -67,6 +71,7 @@ class Side:
         alone: log m of each, [tokens].
         cells: how they are gathered.
         likely, random: the evaluated tokens, as indices into the support.
+        stands_for: how many tokens that are not evaluated each random one stands for, [random].
     """
 
     support: Support
@@ -74,6 +79,7 @@ class Side:
     cells: Cells
     likely: Tensor
     random: Tensor
+    stands_for: Tensor
 
     @property
     def evaluated(self) -> Tensor:
@@ -190,21 +196,19 @@ def _sides(
     """
     made = []
     generator = torch.Generator().manual_seed(seed)
-    share = candidates if completion == "plain" else (candidates + 1) // 2
+    share = candidates if completion == "plain" else max(1, int(LIKELY_SHARE * candidates))
     for support, log_m, named in zip(supports, alone, include, strict=True):
         order = log_m.argsort(descending=True, stable=True).cpu()
         first = torch.tensor([support.index(token) for token in dict.fromkeys(named)], dtype=torch.long)
         ranked = torch.cat([first, order[~torch.isin(order, first)]])
         likely = ranked[: max(share, len(first))]
-        rest = ranked[len(likely) :]
-        shuffled = torch.randperm(len(support), generator=generator)
-        random = shuffled[torch.isin(shuffled, rest)][: max(candidates - len(likely), 0)]
+        random, stands_for = draw(log_m.cpu(), likely, candidates - len(likely), generator)
         alone_cells = ranked[: max(apart, len(likely))]
         if len(support) <= 2 * apart:  # groups would save little
             cells = Cells.singles(len(support))
         else:
             cells = Cells.gathered(log_m, alone_cells, GROUPS)
-        made.append(Side(support, log_m, cells, likely, random))
+        made.append(Side(support, log_m, cells, likely, random, stands_for))
     return made[0], made[1]
 
 
@@ -253,9 +257,9 @@ class _Direction:
         self._mlm, self._filled, self._asked, self._states = mlm, filled, asked, states
         self._fit: KernelRidge | None = None
         self.judgement: Judgement | None = None
-        judged = slice(len(filled.likely), None) if len(filled.random) else slice(None)
         if not filled.open or (completion == "learned" and len(states) == 1):
             return  # nothing to complete, or nothing to learn from
+        judged = slice(len(filled.likely), None) if len(filled.random) else slice(None)
         truth, _ = decoded(mlm, states, asked.support)
         without = asked.alone.to(truth).expand_as(truth[judged])
         if completion == "learned":
@@ -302,14 +306,18 @@ def _judge(filled: Side, asked: Side, judged: slice, truth: Tensor, without: Ten
     """
     p = truth.exp()
     m = asked.alone.float().exp()
-    divergence = float((p[judged] * (truth[judged] - without)).sum(1).mean())
+    stands_for = filled.stands_for.to(p)
+    if not len(stands_for):  # no random sample: all that were evaluated alike
+        stands_for = p.new_full((len(without),), (len(filled.support) - len(filled.evaluated)) / len(without))
+    divergences = (p[judged] * (truth[judged] - without)).sum(1)
     log_y = -filled.alone[filled.evaluated].float()
     weight = (-torch.logaddexp(-asked.alone.float()[None, :], log_y[:, None])).exp()  # 1 / (x_a + y_b)
-    unevaluated = len(filled.support) - len(filled.evaluated)
-    wrong = ((without.exp() - p[judged]) * weight[judged]).sum(0) * (unevaluated / len(without))
+    wrong = stands_for @ ((without.exp() - p[judged]) * weight[judged])
     p *= weight
-    total = p.sum(0) + p[judged].sum(0) * (unevaluated / len(without))
-    return Judgement(divergence, float((m * (wrong / total).abs()).sum()))
+    total = p.sum(0) + stands_for @ p[judged]
+    return Judgement(
+        float(stands_for @ divergences / stands_for.sum()), float((m * (wrong / total).abs()).sum())
+    )
 
 
 def _members(side: Side) -> tuple[Tensor, Tensor]:
