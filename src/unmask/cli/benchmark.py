@@ -22,9 +22,6 @@ Scores = Annotated[str, typer.Option("--scores", help="pll, pll-word, chain, ag-
 PairCandidates = Annotated[
     int, typer.Option("--candidates", "-k", min=1, help="Tokens a blank on which a pair is joined.")
 ]
-Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Ray workers [default: one for each GPU, or CPU].")
-]
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", help="Keep the records here; a killed run goes on where it was.")
 ]
@@ -40,13 +37,14 @@ def blimp(
     seed: o.Seed = 0,
     out: Out = None,
     ray: o.Ray = None,
-    workers: Workers = None,
+    workers: o.Workers = None,
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
     allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
 ) -> None:
     """Accuracy on minimal pairs of grammar, by phenomenon, for every score."""
+    o.check_workers(workers, ray)
     if not directory.is_dir():
         raise Misuse(f"expected a directory with BLiMP's .jsonl files, and {directory} is none")
     from unmask.sequence.benchmarks.blimp import run_blimp
@@ -108,7 +106,7 @@ def blanks(
     seed: o.Seed = 0,
     out: Out = None,
     ray: o.Ray = None,
-    workers: Workers = None,
+    workers: o.Workers = None,
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
     allow_pickle: o.AllowPickle = False,
@@ -119,6 +117,7 @@ def blanks(
     from unmask.models import absolute
     from unmask.sequence.benchmarks.blanks import METHODS, RECALLS, BlanksSettings, run_blanks
 
+    o.check_workers(workers, ray)
     try:
         lengths = tuple(int(n) for n in counts.split(","))
     except ValueError:

@@ -39,9 +39,7 @@ def evaluate(
     support: o.SupportName = "auto",
     seed: o.Seed = 0,
     ray: o.Ray = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", help="Ray workers [default: one for each GPU, or CPU].")
-    ] = None,
+    workers: o.Workers = None,
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
     allow_pickle: o.AllowPickle = False,
@@ -56,8 +54,7 @@ def evaluate(
     require_matplotlib()
     if examples != "all" and not examples.isdecimal():
         raise Misuse(f"expected a number of examples, or all, got '{examples}'")
-    if workers is not None and ray is None:
-        raise Misuse("workers are those of a Ray cluster: give --ray too, as in --ray --workers 2")
+    o.check_workers(workers, ray)
     settings = Settings(
         data=data,
         model=model,

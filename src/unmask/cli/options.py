@@ -57,6 +57,9 @@ Memory = Annotated[str, typer.Option("--memory", help="What the work may take be
 AllowPickle = Annotated[
     bool, typer.Option("--allow-pickle", help="Read pickled weights, which can run code.")
 ]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Ray workers [default: one for each GPU, or CPU].")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Ray = Annotated[
     str | None,
@@ -105,6 +108,12 @@ def with_local_cluster(arguments: list[str]) -> list[str]:
             if after.startswith("-") or Path(after).exists():
                 full.append("local")
     return full
+
+
+def check_workers(workers: int | None, ray: str | None) -> None:
+    """Refuse workers where there is no cluster for them."""
+    if workers is not None and ray is None:
+        raise Misuse("workers are those of a Ray cluster: give --ray too, as in --ray --workers 2")
 
 
 def refuse_given(ctx: typer.Context, names: Iterable[str], why: str) -> None:

@@ -46,8 +46,7 @@ def score(
         o.refuse_given(
             ctx, ("method", "options", "completion", "seed"), f"is for words in braces, and {text} is a file"
         )
-        if workers is not None and ray is None:
-            raise Misuse("workers are those of a Ray cluster: give --ray too, as in --ray --workers 2")
+        o.check_workers(workers, ray)
         files.score_file(
             Path(text),
             model=model,
