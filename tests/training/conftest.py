@@ -1,9 +1,12 @@
 """Small corpora, tokenizers and token files that the training tests share."""
 
+import json
+
 import numpy as np
 import pytest
 import toy
 
+from unmask.training import Settings
 from unmask.training.corpus import Corpus
 from unmask.training.packing import Marks
 from unmask.training.tokenfile import write
@@ -33,3 +36,26 @@ def marks(toy_tokenizer):
 @pytest.fixture
 def generator():
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """A run of four steps of a very small model."""
+    toy.write_corpus(tmp_path / "toy.txt", documents=120)
+    config = tmp_path / "config.json"
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config.write_text(json.dumps({"model_type": "bert", **shape}))
+    return Settings(
+        corpora=(f"toy={tmp_path / 'toy.txt'}",),
+        start=str(config),
+        vocabulary=150,
+        max_length=32,
+        hold_out=10,
+        steps=4,
+        warmup=1,
+        decay=1,
+        batch=4,
+        save_every=2,
+        evaluate_every=2,
+        evaluate_rows=4,
+    )

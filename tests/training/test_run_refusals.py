@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import toy
 import typer
+from refusing import refusal
 from transformers import AutoConfig, AutoModelForCausalLM
 from typer.testing import CliRunner
 
@@ -18,34 +18,6 @@ from unmask.cli import train as command
 from unmask.errors import Failure, Misuse
 from unmask.training import Settings, train
 from unmask.training.directory import alone, claim, last_checkpoint, refuse_full_disk
-
-
-@pytest.fixture
-def settings(tmp_path):
-    toy.write_corpus(tmp_path / "toy.txt", documents=120)
-    config = tmp_path / "config.json"
-    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    config.write_text(json.dumps({"model_type": "bert", **shape}))
-    return Settings(
-        corpora=(f"toy={tmp_path / 'toy.txt'}",),
-        start=str(config),
-        vocabulary=150,
-        max_length=32,
-        hold_out=10,
-        steps=4,
-        warmup=1,
-        decay=1,
-        batch=4,
-        save_every=2,
-        evaluate_every=2,
-        evaluate_rows=4,
-    )
-
-
-def refusal(kind, match, settings, out):
-    with pytest.raises(kind, match=match) as caught:
-        train(settings, out)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_corpus_smaller_than_a_batch(settings, tmp_path):

@@ -22,7 +22,7 @@ class Recorded(Protocol):
 
 
 RECORDS = ("settings.json", "settings.json.partial")
-PREPARED = ("tokenizer", "tokens", "full")
+PREPARED = ("tokenizer", "tokenizer.partial", "tokens", "full")
 """What a training run makes of its texts before the first step."""
 
 MAY_CHANGE = {
@@ -157,10 +157,34 @@ def refuse_full_disk(out: Path, parameters: int, kept: int = 2) -> None:
         )
 
 
+REFUSALS = ("No space left", "File too large", "Disk quota exceeded")
+"""What the system says, in errors of the safetensors and tokenizers writers."""
+GIVEN_UP = ("PytorchStreamWriter", "iostream error", "unexpected pos")
+"""What torch's writer says, whatever the system said to it."""
+
+
+def writer_failure(error: Exception, out: Path) -> Failure | None:
+    """One line for a file that was not written to its end; None if the error is about something else.
+
+    The writers of torch, safetensors and tokenizers raise plain errors, known by their texts alone.
+    """
+    text = str(error)
+    if any(words in text for words in REFUSALS):
+        return disk_failure(OSError(text), out)
+    if not any(words in text for words in GIVEN_UP):
+        return None
+    free = shutil.disk_usage(out).free
+    return Failure(
+        f"{out}: a checkpoint could not be written: the disk is full or takes no file so large "
+        f"({free / 1e6:,.0f} MB are free now): make room and start the same command again; it goes on from "
+        "the last whole checkpoint"
+    )
+
+
 def disk_failure(error: OSError, out: Path) -> Failure:
     """One line for what the file system refused."""
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left" in str(error)
-    if full or "File too large" in str(error):
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    if full or any(words in str(error) for words in REFUSALS):
         return Failure(
             f"{out}: the disk is full: make room and start the same command again; "
             "it goes on from the last whole checkpoint"

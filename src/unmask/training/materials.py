@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from unmask.errors import Misuse
+from unmask.errors import Failure, Misuse
 from unmask.mlm import window_of
 from unmask.models import locate
 from unmask.training import held_out, start
 from unmask.training.batches import Corruption, MixedRows, RowSource
 from unmask.training.corpus import Corpus, corpora, shares_by_size, stated_shares
+from unmask.training.directory import last_checkpoint
 from unmask.training.masking import Unigram, Vocabulary
 from unmask.training.packing import Marks, Packing
 from unmask.training.sentence_pairs import SentencePairs
 from unmask.training.settings import Settings
-from unmask.training.tokenfile import TokenFile, closing_id, split, write
+from unmask.training.tokenfile import TokenFile, about_tokens, closing_id, split, write
 from unmask.training.vocabulary import cut, train_vocabulary
 
 
@@ -79,8 +81,8 @@ def changed_text(settings: Settings, directory: Path) -> Path | None:
     held = corpora(settings.held_out_corpora) if settings.held_out_corpora else []
     for text in [*corpora(settings.corpora), *held]:
         for kind in ("tokens", "full"):
-            about = directory / kind / text.name / "about.json"
-            if about.exists() and json.loads(about.read_text())["corpus"] != text.fingerprint():
+            about = about_tokens(directory / kind / text.name)
+            if about is not None and about["corpus"] != text.fingerprint():
                 return text.path
     return None
 
@@ -132,13 +134,13 @@ def _refuse_other_tokenizer(settings: Settings, materials: Materials, model: Any
 def _tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> tuple[Any, list[int] | None]:
     from transformers import AutoTokenizer
 
-    home, kept_file = directory / "tokenizer", directory / "tokenizer" / "kept.npy"
+    home = directory / "tokenizer"
     begin = Path(locate(settings.start))
     source = settings.tokenizer or (str(begin) if begin.is_dir() else "")
     cutting = bool(settings.vocabulary) and bool(source)
-    if (home / "tokenizer.json").exists():
-        kept = np.load(kept_file).tolist() if cutting else None
-        return AutoTokenizer.from_pretrained(home), kept
+    made = _made_tokenizer(home, cutting)
+    if made is not None:
+        return made
     kept = None
     if source:
         if begin.is_dir():
@@ -156,6 +158,12 @@ def _tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> tupl
             raise Misuse(
                 "a fresh model needs a tokenizer or the size of a vocabulary to train: set one of them"
             )
+        if last_checkpoint(directory) is not None:
+            # the trainers break ties in no fixed order: another vocabulary would not be the checkpoints'
+            raise Failure(
+                f"{home}: the vocabulary of the run can't be read: restore the directory from a copy, or give "
+                "another output directory"
+            )
         tokenizer = train_vocabulary(
             texts,
             kind=settings.vocabulary_kind,
@@ -166,11 +174,33 @@ def _tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> tupl
             shares=settings.shares,
         )
     tokenizer.model_max_length = max(settings.max_length, 512)
-    home.mkdir(parents=True, exist_ok=True)
-    if kept is not None:
-        np.save(kept_file, np.asarray(kept))
-    tokenizer.save_pretrained(home)
+    _keep_tokenizer(tokenizer, kept, home)
     return tokenizer, kept
+
+
+def _made_tokenizer(home: Path, cutting: bool) -> tuple[Any, list[int] | None] | None:
+    """The tokenizer that a directory holds, with the old ids of a cut one; None if it is not whole."""
+    from transformers import AutoTokenizer
+
+    if not (home / "tokenizer.json").exists():
+        return None
+    try:
+        kept = np.load(home / "kept.npy").tolist() if cutting else None
+        return AutoTokenizer.from_pretrained(home), kept
+    except Exception:  # tokenizers raises nothing narrower for a torn file
+        return None
+
+
+def _keep_tokenizer(tokenizer: Any, kept: list[int] | None, home: Path) -> None:
+    """Write the tokenizer beside its place and move it there when it is whole."""
+    partial = home.with_name(home.name + ".partial")
+    for remains in (partial, home):
+        shutil.rmtree(remains, ignore_errors=True)
+    partial.mkdir(parents=True)
+    if kept is not None:
+        np.save(partial / "kept.npy", np.asarray(kept))
+    tokenizer.save_pretrained(partial)
+    partial.rename(home)
 
 
 def _tokens(text: Corpus, tokenizer: Any, directory: Path) -> TokenFile:

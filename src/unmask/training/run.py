@@ -17,9 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-
-from unmask.errors import Failure, Misuse
+from unmask.errors import Failure, Misuse, UnmaskError
 from unmask.training import directory as run_directory
 from unmask.training.averaging import average_into
 from unmask.training.denormals import without_denormals
@@ -49,11 +47,13 @@ def train(settings: Settings, out: Path, *, courteous: bool = False) -> Result:
             return _train(settings, out, courteous)
     except OSError as error:
         raise run_directory.disk_failure(error, out) from error
-    except (RuntimeError, SafetensorError) as error:
-        # the safetensors and torch writers report a full disk as a plain error
-        if "No space left" in str(error) or "File too large" in str(error):
-            raise run_directory.disk_failure(OSError(str(error)), out) from error
+    except UnmaskError:
         raise
+    except Exception as error:
+        told = run_directory.writer_failure(error, out)
+        if told is None:
+            raise
+        raise told from error
 
 
 def _train(settings: Settings, out: Path, courteous: bool) -> Result:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmask.errors import Misuse
+from unmask.records import write_whole
 from unmask.training.corpus import Corpus, Document
 
 BATCH = 2000
@@ -51,7 +52,7 @@ class TokenFile:
     @classmethod
     def open(cls, name: str, directory: Path) -> TokenFile:
         """Map a directory that `write` has made."""
-        about = json.loads((directory / "about.json").read_text())
+        about = about_tokens(directory) or {}
         ids = np.memmap(directory / "ids.bin", dtype=about["dtype"], mode="r")
         return cls(name, ids, np.load(directory / "documents.npy"), np.load(directory / "counts.npy"))
 
@@ -61,13 +62,11 @@ def write(corpus: Corpus, tokenizer: Any, directory: Path, origin: str) -> Token
 
     `origin` names the tokenizer; together with the corpus's fingerprint it decides whether the file is fresh.
     """
-    about_path = directory / "about.json"
     about = {"corpus": corpus.fingerprint(), "tokenizer": origin}
-    if about_path.exists():
-        found = json.loads(about_path.read_text())
-        if {key: found.get(key) for key in about} == about:
-            return TokenFile.open(corpus.name, directory)
-        about_path.unlink()
+    found = about_tokens(directory)
+    if found is not None and {key: found.get(key) for key in about} == about:
+        return TokenFile.open(corpus.name, directory)
+    (directory / "about.json").unlink(missing_ok=True)
     directory.mkdir(parents=True, exist_ok=True)
     size = len(tokenizer)
     dtype = "uint16" if size <= 1 << 16 else "uint32"
@@ -83,8 +82,18 @@ def write(corpus: Corpus, tokenizer: Any, directory: Path, origin: str) -> Token
         raise Misuse(f"{corpus.path}: expected text, got nothing that the tokenizer knows: check the file")
     np.save(directory / "documents.npy", np.asarray(starts, dtype=np.int64))
     np.save(directory / "counts.npy", counts)
-    about_path.write_text(json.dumps({**about, "dtype": dtype, "tokens": starts[-1]}, indent=1))
+    record = {**about, "dtype": dtype, "tokens": starts[-1]}
+    write_whole(directory / "about.json", json.dumps(record, indent=1))
     return TokenFile.open(corpus.name, directory)
+
+
+def about_tokens(directory: Path) -> dict[str, Any] | None:
+    """What a directory of tokens was made from; None if it was not made to its end."""
+    try:
+        found = json.loads((directory / "about.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and "dtype" in found else None
 
 
 def closing_id(tokenizer: Any) -> int:

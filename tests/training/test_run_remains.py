@@ -1,0 +1,68 @@
+"""What a full disk or a kill leaves behind: told in one line, and made anew by the same command."""
+
+import json
+import resource
+import shutil
+import signal
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from refusing import refusal
+
+from unmask.errors import Failure, Misuse
+from unmask.training import train
+from unmask.training.directory import last_checkpoint, whole_checkpoints
+
+
+@contextmanager
+def largest_file(size):
+    """Have the system refuse larger files, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_disk_that_fills_up_under_the_optimizer_state(settings, tmp_path):
+    out, short = tmp_path / "run", replace(settings, steps=2)
+    train(short, out)
+    weights = (out / "checkpoint-2" / "model.safetensors").stat().st_size
+    state = (out / "checkpoint-2" / "optimizer.pt").stat().st_size
+    assert weights < (weights + state) // 2 < state
+    with largest_file((weights + state) // 2):
+        refusal(Failure, "the disk is full", settings, out)
+        assert whole_checkpoints(out) == [str(out / "checkpoint-2")]
+    train(settings, out)
+    assert last_checkpoint(out) == str(out / "checkpoint-4")
+
+
+def test_a_disk_that_fills_up_under_the_tokenizer(settings, tmp_path):
+    out = tmp_path / "run"
+    with largest_file(1500):
+        refusal(Failure, "the disk is full", settings, out)
+    assert not (out / "tokenizer").exists()
+    assert train(settings, out).model.exists()
+    assert not (out / "tokenizer.partial").exists()
+
+
+@pytest.mark.parametrize("torn", ["tokenizer/tokenizer.json", "tokens/toy/about.json"])
+@pytest.mark.parametrize("left", [0, 60])
+def test_a_file_torn_before_the_first_step_is_made_anew(settings, tmp_path, torn, left):
+    out = tmp_path / "run"
+    refusal(Misuse, "text for one batch", replace(settings, batch=4000), out)
+    whole = (out / torn).read_bytes()
+    (out / torn).write_bytes(whole[:left])
+    refusal(Misuse, "text for one batch", replace(settings, batch=4000), out)
+    assert json.loads((out / torn).read_text()).keys() == json.loads(whole).keys()
+
+
+def test_a_lost_vocabulary_of_checkpoints_is_not_learned_anew(settings, tmp_path):
+    out = tmp_path / "run"
+    train(replace(settings, steps=2), out)
+    shutil.rmtree(out / "tokenizer")
+    refusal(Failure, "restore the directory", settings, out)
