@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from unmask.cli import train as command
 from unmask.errors import Failure, Misuse
-from unmask.training import Settings, train
+from unmask.training import train
 from unmask.training.directory import alone, claim, last_checkpoint, refuse_full_disk
 
 
@@ -84,7 +84,9 @@ def test_two_processes_do_not_share_a_directory(settings, tmp_path):
 
 def test_fewer_steps_than_were_done_are_refused(settings, tmp_path):
     train(settings, tmp_path / "run")
+    before = (tmp_path / "run" / "settings.json").read_bytes()
     refusal(Misuse, "is at step 4 already", replace(settings, steps=2), tmp_path / "run")
+    assert (tmp_path / "run" / "settings.json").read_bytes() == before
 
 
 def test_a_vocabulary_is_learned_anew_from_a_text_that_changed_before_the_first_step(settings, tmp_path):
@@ -247,7 +249,9 @@ def test_a_corpus_that_changed_between_two_sittings_is_refused(settings, tmp_pat
     train(short, out)
     path = Path(settings.corpora[0].partition("=")[2])
     path.write_text(path.read_text() + "\n\none more document\n")
+    before = (out / "settings.json").read_bytes()
     refusal(Misuse, "has changed since", replace(short, steps=4), out)
+    assert (out / "settings.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -45,8 +45,11 @@ def claim(
     settings: Recorded,
     kind: str = "a training run",
     remedy: str = "give another output directory, or the same settings to go on with it",
+    may_go_on: Callable[[], None] = lambda: None,
 ) -> None:
     """Take an empty directory, or one that holds this very run; refuse any other.
+
+    `may_go_on` raises for what else is to be refused: the record in the directory then stays as it is.
 
     A directory in which nothing was done yet, because the first command was refused, say, is taken over.
     """
@@ -75,6 +78,7 @@ def claim(
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise Misuse(f"{out} exists and is not {kind}: give an empty or new output directory")
     out.mkdir(parents=True, exist_ok=True)
+    may_go_on()
     partial = out / "settings.json.partial"
     partial.write_text(json.dumps(wanted, indent=1))
     partial.replace(record)

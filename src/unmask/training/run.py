@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,7 @@ def _train(settings: Settings, out: Path, courteous: bool) -> Result:
         )
     with state.main_process_first():
         if state.is_main_process:
-            run_directory.claim(out, settings)
-            _check_going_on(settings, out)
+            run_directory.claim(out, settings, may_go_on=partial(_check_going_on, settings, out))
         materials = gather(settings, out)
         set_seed(settings.seed)
         model = first_model(settings, materials)
