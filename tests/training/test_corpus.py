@@ -26,7 +26,11 @@ def test_documents_are_parted_by_blank_lines(tmp_path, zipped):
         (b"\n \n\n", "empty file"),
         (b"\x89PNG\0\0\0\x01", "binary"),
         ("naïve".encode("latin-1"), "UTF-8"),
-        (gzip.compress(b"cut short" * 99)[:-20], "UTF-8"),
+        (gzip.compress(b"cut short" * 99)[:-20], "ends too early: get it anew"),
+        (gzip.compress(b"changed" * 99)[:-8] + bytes(8), "damaged .* get it anew"),
+        (gzip.compress(b"\x89PNG\0\0\0\x01"), "binary"),
+        (b"a long line of text\n" * 999 + bytes(99), "binary"),
+        (gzip.compress(b"a long line of text\n" * 999 + bytes(99)), "binary"),
     ],
 )
 def test_what_is_not_text_is_refused_in_one_line(tmp_path, content, message):
@@ -52,6 +56,18 @@ def test_corpora_are_named_by_the_user_or_by_their_file():
         corpora([])
     with pytest.raises(Misuse, match="NAME=FILE"):
         corpora(["name="])
+
+
+@pytest.mark.parametrize("name", ["/outside", "up/down", "..", ".", "up\\down"])
+def test_a_name_that_would_lead_elsewhere_is_refused(name):
+    with pytest.raises(Misuse, match="name without /"):
+        corpora([f"{name}=text.txt"])
+
+
+def test_a_file_that_exists_is_taken_as_a_whole(tmp_path):
+    path = tmp_path / "a=b.txt"
+    path.write_text(TEXT)
+    assert corpora([str(path)]) == [Corpus("a=b", path)]
 
 
 def test_shares_follow_size_to_the_alpha():

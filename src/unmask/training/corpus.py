@@ -33,12 +33,15 @@ class Corpus:
 
     @classmethod
     def parse(cls, text: str) -> Corpus:
-        """Read `name=path`, or a bare path whose name is the file's stem."""
+        """Read `name=path`, or a bare path whose name is the file's stem; an existing file is a bare path."""
         name, mark, path = text.partition("=")
-        if not mark:
+        if not mark or Path(text).is_file():
             name, path = Path(text).name.split(".")[0], text
         if not name or not path:
             raise Misuse(f"expected a corpus as NAME=FILE or FILE, got {text!r}: write e.g. wiki=wiki.txt.gz")
+        if name in (".", "..") or set(name) & {"/", "\\", "\0"}:
+            # its token file lies under this name in the run's directory
+            raise Misuse(f"expected a corpus name without / and \\, got {name!r}: write e.g. wiki={path}")
         return cls(name, Path(path))
 
     def documents(self) -> Iterator[Document]:
@@ -48,13 +51,19 @@ class Corpus:
         try:
             with self._open() as lines:
                 for line in lines:
+                    if "\0" in line:
+                        raise self._binary()
                     if paragraph := line.strip():
                         document.append(paragraph)
                     elif document:
                         empty = False
                         yield document
                         document = []
-        except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+        except EOFError:
+            raise Misuse(f"{self.path}: the packed file ends too early: get it anew") from None
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise Misuse(f"{self.path}: the packed file is damaged ({error}): get it anew") from None
+        except UnicodeDecodeError as error:
             raise Misuse(
                 f"{self.path}: expected UTF-8 text (or gzip of it), got bytes that are not ({error}): "
                 "convert the file, e.g. with iconv -t UTF-8"
@@ -93,11 +102,16 @@ class Corpus:
                 head = stream.read(4096)
         except OSError as error:
             raise _unreadable(self.path, error) from None
-        if head[:2] == b"\x1f\x8b":
-            return gzip.open(self.path, "rt", encoding="utf-8")
-        if b"\0" in head:
-            raise Misuse(f"{self.path}: expected UTF-8 text, got a binary file: give plain text or .gz of it")
-        return self.path.open(encoding="utf-8")
+        packed = head[:2] == b"\x1f\x8b"
+        if packed:
+            with gzip.open(self.path) as unpacked:
+                head = unpacked.read(4096)
+        if b"\0" in head:  # before the text decoder says that the bytes are not UTF-8
+            raise self._binary()
+        return gzip.open(self.path, "rt", encoding="utf-8") if packed else self.path.open(encoding="utf-8")
+
+    def _binary(self) -> Misuse:
+        return Misuse(f"{self.path}: expected UTF-8 text, got a binary file: give plain text or .gz of it")
 
 
 def corpora(texts: Sequence[str], beside: Sequence[Corpus] = ()) -> list[Corpus]:

@@ -161,7 +161,7 @@ def _tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> tupl
         if last_checkpoint(directory) is not None:
             # the trainers break ties in no fixed order: another vocabulary would not be the checkpoints'
             raise Failure(
-                f"{home}: the vocabulary of the run can't be read: restore the directory from a copy, or give "
+                f"{home}: the run's vocabulary can't be read: restore the directory from a copy, or give "
                 "another output directory"
             )
         tokenizer = train_vocabulary(
