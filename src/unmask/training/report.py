@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unmask.models import locate
 from unmask.training.held_out import Score
 from unmask.training.settings import Settings
+from unmask.training.start import PRESETS
 
 if TYPE_CHECKING:
     from unmask.training.materials import Materials
@@ -33,7 +35,10 @@ def write_result(
     shutil.rmtree(partial, ignore_errors=True)
     model.save_pretrained(partial)
     materials.tokenizer.save_pretrained(partial)
-    (partial / "README.md").write_text(card(settings, materials, scores), encoding="utf-8")
+    card_file = partial / "README.md"
+    card_file.write_text(card(settings, materials, scores), encoding="utf-8")
+    for path in partial.iterdir():
+        path.chmod(card_file.stat().st_mode)  # safetensors keeps its files from all others
     results = {name: found.record() | {"predictions": found.predictions} for name, found in scores.items()}
     (partial / "results.json").write_text(
         json.dumps({"held_out": results, "history": list(history)}, indent=1)
@@ -47,13 +52,15 @@ def card(settings: Settings, materials: Materials, scores: Mapping[str, Score]) 
     """The model card: data, licence, settings, results."""
     front = f"---\nlicense: {settings.licence}\npipeline_tag: fill-mask\nlibrary_name: transformers\n---\n\n"
     licences = settings.data_licences
+    trained = [(name, materials.tokens[name], f"{share:.0%}") for name, share in materials.shares.items()]
+    held = [(name, tokens, "none, held out") for name, tokens in materials.held_tokens.items()]
     data = "\n".join(
-        f"| {name} | {materials.tokens[name]:,} | {share:.0%} | {licences.get(name, 'not stated')} |"
-        for name, share in materials.shares.items()
+        f"| {name} | {tokens:,} | {share} | {licences.get(name, 'not stated')} |"
+        for name, tokens, share in trained + held
     )
     return (
         f"{front}# A masked language model trained with unmask\n\n"
-        f"Started from `{Path(settings.start).name}`; {settings.steps:,} steps of {settings.batch} rows of "
+        f"Started from `{_beginning(settings.start)}`; {settings.steps:,} steps of {settings.batch} rows of "
         f"{settings.max_length} tokens; {len(materials.tokenizer):,} tokens of vocabulary.\n\n"
         "## Data\n\n| corpus | tokens | share of the batches | licence |\n|---|---|---|---|\n"
         f"{data}\n\n"
@@ -62,6 +69,14 @@ def card(settings: Settings, materials: Materials, scores: Mapping[str, Score]) 
         "![Loss over the steps](loss.png)\n\n"
         f"## Settings\n\n```json\n{json.dumps(settings.record(), indent=1)}\n```\n"
     )
+
+
+def _beginning(start: str) -> str:
+    """A preset's or an embedded model's name; a path's last two parts, as many are called model."""
+    path = Path(start)
+    if start in PRESETS or locate(start) != start or not path.exists():
+        return start
+    return "/".join(path.resolve().parts[-2:])
 
 
 def table(scores: Mapping[str, Score]) -> str:
