@@ -111,8 +111,59 @@ def test_held_out_text_that_changes_is_refused_too(settings, tmp_path):
 def test_a_tokenizer_larger_than_the_checkpoint_is_refused(settings, tmp_path):
     train(settings, tmp_path / "small")
     larger = train(replace(settings, vocabulary=170), tmp_path / "large").model
+    (tmp_path / "small" / "model" / "tokenizer.json").unlink()
     mixed = replace(settings, start=str(tmp_path / "small" / "model"), tokenizer=str(larger), vocabulary=0)
     refusal(Misuse, "the tokenizer has .* tokens, and .* embeds", mixed, tmp_path / "mixed")
+
+
+def test_another_vocabulary_than_the_checkpoints_is_refused_and_its_own_is_not(settings, tmp_path):
+    first = train(settings, tmp_path / "first").model
+    text = (tmp_path / "toy.txt").read_text().translate(str.maketrans("jnv", "kmw"))
+    (tmp_path / "other.txt").write_text(text)
+    other = replace(settings, corpora=(f"other={tmp_path / 'other.txt'}",), vocabulary=140)
+    tokenizer = train(other, tmp_path / "other").model
+    further = replace(settings, start=str(first), tokenizer=str(tokenizer), vocabulary=0)
+    refusal(Misuse, "expected the vocabulary of .*first/model, got another", further, tmp_path / "mixed")
+    cut = replace(further, vocabulary=100)
+    refusal(Misuse, "expected the vocabulary of", cut, tmp_path / "cut")
+    train(replace(further, tokenizer=str(tmp_path / "first" / "tokenizer")), tmp_path / "further")
+
+
+def test_an_embedded_models_tokenizer_is_found_by_its_name(settings, tmp_path):
+    result = train(replace(settings, tokenizer="english", vocabulary=0, steps=2), tmp_path / "run")
+    assert json.loads((result.model / "config.json").read_text())["vocab_size"] == 8192
+
+
+def test_a_missing_tokenizer_is_named(settings, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name in ("englisch", str(tmp_path / "nowhere"), str(tmp_path / "empty")):
+        missing = replace(settings, tokenizer=name, vocabulary=0)
+        refusal(Misuse, f"{name}: expected a tokenizer", missing, tmp_path / "run")
+
+
+def test_a_checkpoint_without_a_tokenizer_says_so(settings, tmp_path):
+    checkpoint = train(replace(settings, steps=2), tmp_path / "first").model
+    for path in checkpoint.glob("tokenizer*"):
+        path.unlink()
+    refusal(
+        Misuse,
+        "first/model: expected a tokenizer, found none",
+        replace(settings, start=str(checkpoint), vocabulary=0),
+        tmp_path / "run",
+    )
+
+
+def test_layers_of_a_fresh_model_are_refused(settings, tmp_path):
+    for start in (settings.start, "bert-tiny"):
+        refusal(Misuse, "a fresh model", replace(settings, start=start, layers=(0,)), tmp_path / "run")
+
+
+def test_text_that_is_trained_on_is_not_held_out_under_another_name(settings, tmp_path):
+    shutil.copy(tmp_path / "toy.txt", tmp_path / "copy.txt")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "toy.txt")
+    for name in ("toy.txt", "copy.txt", "link.txt"):
+        held = replace(settings, held_out_corpora=(f"other={tmp_path / name}",))
+        refusal(Misuse, f"{name} is held out as 'other' and trained on as 'toy'", held, tmp_path / "run")
 
 
 def test_another_spelling_of_a_path_is_the_same_run(settings, tmp_path, monkeypatch):

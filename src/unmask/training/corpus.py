@@ -85,6 +85,17 @@ class Corpus:
             raise _unreadable(self.path, error) from None
         return digest.hexdigest()
 
+    def same_text(self, other: Corpus) -> bool:
+        """Whether two corpora are one file, or copies of one."""
+        try:
+            if self.path.samefile(other.path):
+                return True
+            if self.path.stat().st_size != other.path.stat().st_size:
+                return False
+        except OSError:
+            return False  # reading it for its text will say what is wrong
+        return self.fingerprint() == other.fingerprint()
+
     def size(self) -> int:
         """How many bytes of text there are, unpacked."""
         try:
@@ -145,6 +156,11 @@ def stated_shares(shares: Mapping[str, float], names: Sequence[str]) -> dict[str
     if total <= 0 or min(shares.values()) < 0:
         raise Misuse(f"expected shares that are not negative and not all zero, got {dict(shares)}")
     return {name: shares[name] / total for name in names}
+
+
+def shares_of(sizes: Mapping[str, int], alpha: float, stated: Mapping[str, float]) -> dict[str, float]:
+    """The stated shares, or, if none are, those by size."""
+    return stated_shares(stated, list(sizes)) if stated else shares_by_size(sizes, alpha)
 
 
 def drawn(corpus: Corpus, fraction: float, generator: np.random.Generator) -> Iterator[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,19 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from unmask.errors import Failure, Misuse
+from unmask.errors import Misuse
 from unmask.mlm import window_of
 from unmask.models import locate
 from unmask.training import held_out, start
 from unmask.training.batches import Corruption, MixedRows, RowSource
-from unmask.training.corpus import Corpus, corpora, shares_by_size, stated_shares
-from unmask.training.directory import last_checkpoint
+from unmask.training.corpus import Corpus, corpora, shares_of
 from unmask.training.masking import Unigram, Vocabulary
 from unmask.training.packing import Marks, Packing
 from unmask.training.sentence_pairs import SentencePairs
 from unmask.training.settings import Settings
 from unmask.training.tokenfile import TokenFile, about_tokens, closing_id, split, write
-from unmask.training.vocabulary import cut, train_vocabulary
+from unmask.training.tokenizer import BOUNDLESS, run_tokenizer
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,8 @@ class Materials:
     vocabulary: Vocabulary
     unigram: Unigram
     shares: dict[str, float]
-    tokens: dict[str, int]
+    tokens: dict[str, int]  # of each corpus to train on
+    held_tokens: dict[str, int]  # of each corpus that is held out as a whole
     rows: MixedRows
     domains: dict[str, held_out.Items]
     kept: list[int] | None  # old ids of a cut vocabulary
@@ -48,17 +47,24 @@ class Materials:
 
 def gather(settings: Settings, directory: Path) -> Materials:
     """Make the tokenizer and the token files, or find them, and set up the streams of rows."""
+    if settings.layers and _is_fresh(settings):
+        raise Misuse(
+            f"layers are those of a checkpoint to keep, and {settings.start} is a fresh model: leave layers "
+            "out, and set how many it has in its config"
+        )
     texts = corpora(settings.corpora)
     held_texts = corpora(settings.held_out_corpora, beside=texts) if settings.held_out_corpora else []
-    tokenizer, kept = _tokenizer(settings, texts, directory)
+    _refuse_trained_on(texts, held_texts)
+    tokenizer, kept = run_tokenizer(settings, texts, directory)
     vocabulary = Vocabulary.of(tokenizer)
     files = {text.name: _tokens(text, tokenizer, directory) for text in texts}
-    shares = _shares(settings, {name: file.ids.size for name, file in files.items()})
+    shares = shares_of({name: file.ids.size for name, file in files.items()}, settings.alpha, settings.shares)
     counts = sum(file.counts / file.counts.sum() * shares[name] for name, file in files.items())
     unigram = Unigram.of(np.asarray(counts) * 1e9, tokenizer.all_special_ids)
 
     sources: dict[str, RowSource] = {}
     domains: dict[str, held_out.Items] = {}
+    held_tokens: dict[str, int] = {}
     for name, file in files.items():
         trained, held = split(file, settings.hold_out, offset=settings.hold_out // 2)
         sources[name] = _source(settings, tokenizer, file, trained)
@@ -66,6 +72,7 @@ def gather(settings: Settings, directory: Path) -> Materials:
             domains[name] = _held(settings, tokenizer, file, held, vocabulary, unigram)
     for text in held_texts:
         file = _tokens(text, tokenizer, directory)
+        held_tokens[text.name] = int(file.ids.size)
         domains[text.name] = _held(settings, tokenizer, file, np.arange(file.documents), vocabulary, unigram)
     _refuse_tiny(settings, files)
     _refuse_short(settings, files)
@@ -73,7 +80,7 @@ def gather(settings: Settings, directory: Path) -> Materials:
     length = settings.steps * settings.batch
     rows = MixedRows(sources, shares, corruption, length=length, seed=settings.seed)
     sizes = {name: int(file.ids.size) for name, file in files.items()}
-    return Materials(tokenizer, vocabulary, unigram, shares, sizes, rows, domains, kept)
+    return Materials(tokenizer, vocabulary, unigram, shares, sizes, held_tokens, rows, domains, kept)
 
 
 def changed_text(settings: Settings, directory: Path) -> Path | None:
@@ -88,16 +95,35 @@ def changed_text(settings: Settings, directory: Path) -> Path | None:
 
 
 def first_model(settings: Settings, materials: Materials) -> Any:
-    """The model before the first step, from the preset or the checkpoint that the settings name."""
+    """The model before the first step, from the preset or the checkpoint that the settings name.
+
+    The tokenizer is told its window.
+    """
+    model = _fresh(settings, materials) if _is_fresh(settings) else _further(settings, materials)
+    room = window_of(model, materials.tokenizer)
+    if settings.max_length > room:
+        raise Misuse(f"expected a max_length of at most {room} for this model, got {settings.max_length}")
+    # without positions of its own a model reads any length
+    materials.tokenizer.model_max_length = room if room < BOUNDLESS else max(settings.max_length, 512)
+    return model
+
+
+def _is_fresh(settings: Settings) -> bool:
+    return settings.start in start.PRESETS or Path(locate(settings.start)).is_file()
+
+
+def _fresh(settings: Settings, materials: Materials) -> Any:
+    return start.from_scratch(
+        settings.start,
+        materials.tokenizer,
+        max_length=settings.max_length,
+        next_sentence=settings.next_sentence,
+        dropout=settings.dropout,
+    )
+
+
+def _further(settings: Settings, materials: Materials) -> Any:
     path = Path(locate(settings.start))
-    if settings.start in start.PRESETS or path.is_file():
-        return start.from_scratch(
-            settings.start,
-            materials.tokenizer,
-            max_length=settings.max_length,
-            next_sentence=settings.next_sentence,
-            dropout=settings.dropout,
-        )
     if not path.is_dir():
         raise Misuse(
             f"expected a preset ({', '.join(start.PRESETS)}), a config file or a checkpoint directory "
@@ -113,11 +139,6 @@ def first_model(settings: Settings, materials: Materials) -> Any:
     _refuse_other_tokenizer(settings, materials, model)
     if headless:
         start.begin_head(model, materials.unigram)
-    room = window_of(model, materials.tokenizer)
-    if settings.max_length > room:
-        raise Misuse(
-            f"expected a max_length of at most {room} for this checkpoint, got {settings.max_length}"
-        )
     return model
 
 
@@ -131,89 +152,11 @@ def _refuse_other_tokenizer(settings: Settings, materials: Materials, model: Any
         )
 
 
-def _tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> tuple[Any, list[int] | None]:
-    from transformers import AutoTokenizer
-
-    home = directory / "tokenizer"
-    begin = Path(locate(settings.start))
-    source = settings.tokenizer or (str(begin) if begin.is_dir() else "")
-    cutting = bool(settings.vocabulary) and bool(source)
-    made = _made_tokenizer(home, cutting)
-    if made is not None:
-        return made
-    kept = None
-    if source:
-        if begin.is_dir():
-            start.read_config(begin)  # refuses what can't be trained, before the corpus is read
-        tokenizer = AutoTokenizer.from_pretrained(source)
-        if cutting:
-            full = {
-                text.name: write(text, tokenizer, directory / "full" / text.name, source) for text in texts
-            }
-            shares = _shares(settings, {name: file.ids.size for name, file in full.items()})
-            weighted = sum(file.counts / file.counts.sum() * shares[name] for name, file in full.items())
-            tokenizer, kept = cut(tokenizer, np.asarray(weighted), settings.vocabulary)
-    else:
-        if not settings.vocabulary:
-            raise Misuse(
-                "a fresh model needs a tokenizer or the size of a vocabulary to train: set one of them"
-            )
-        if last_checkpoint(directory) is not None:
-            # the trainers break ties in no fixed order: another vocabulary would not be the checkpoints'
-            raise Failure(
-                f"{home}: the run's vocabulary can't be read: restore the directory from a copy, or give "
-                "another output directory"
-            )
-        tokenizer = train_vocabulary(
-            texts,
-            kind=settings.vocabulary_kind,
-            size=settings.vocabulary,
-            alpha=settings.alpha,
-            lowercase=settings.lowercase,
-            seed=settings.seed,
-            shares=settings.shares,
-        )
-    tokenizer.model_max_length = max(settings.max_length, 512)
-    _keep_tokenizer(tokenizer, kept, home)
-    return tokenizer, kept
-
-
-def _made_tokenizer(home: Path, cutting: bool) -> tuple[Any, list[int] | None] | None:
-    """The tokenizer that a directory holds, with the old ids of a cut one; None if it is not whole."""
-    from transformers import AutoTokenizer
-
-    if not (home / "tokenizer.json").exists():
-        return None
-    try:
-        kept = np.load(home / "kept.npy").tolist() if cutting else None
-        return AutoTokenizer.from_pretrained(home), kept
-    except Exception:  # tokenizers raises nothing narrower for a torn file
-        return None
-
-
-def _keep_tokenizer(tokenizer: Any, kept: list[int] | None, home: Path) -> None:
-    """Write the tokenizer beside its place and move it there when it is whole."""
-    partial = home.with_name(home.name + ".partial")
-    for remains in (partial, home):
-        shutil.rmtree(remains, ignore_errors=True)
-    partial.mkdir(parents=True)
-    if kept is not None:
-        np.save(partial / "kept.npy", np.asarray(kept))
-    tokenizer.save_pretrained(partial)
-    partial.rename(home)
-
-
 def _tokens(text: Corpus, tokenizer: Any, directory: Path) -> TokenFile:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     spelled = backend.to_str() if backend is not None else json.dumps(tokenizer.get_vocab(), sort_keys=True)
     origin = hashlib.sha256(spelled.encode()).hexdigest()
     return write(text, tokenizer, directory / "tokens" / text.name, origin)
-
-
-def _shares(settings: Settings, sizes: Mapping[str, int]) -> dict[str, float]:
-    if settings.shares:
-        return stated_shares(settings.shares, list(sizes))
-    return shares_by_size(sizes, settings.alpha)
 
 
 def _marks(tokenizer: Any) -> Marks:
@@ -237,6 +180,17 @@ def _held(
     source = _source(settings, tokenizer, file, documents)
     total = source.rows() if isinstance(source, Packing) else settings.evaluate_rows
     return held_out.spread(source, total, settings.evaluate_rows, vocabulary, unigram)
+
+
+def _refuse_trained_on(texts: list[Corpus], held: list[Corpus]) -> None:
+    """Text that is trained on, under whatever name, says nothing about other text."""
+    for text in held:
+        for other in texts:
+            if text.same_text(other):
+                raise Misuse(
+                    f"{text.path} is held out as {text.name!r} and trained on as {other.name!r}: hold out "
+                    "another text, or a part of this one with hold_out"
+                )
 
 
 def _refuse_tiny(settings: Settings, files: Mapping[str, TokenFile]) -> None:

@@ -104,7 +104,7 @@ def from_checkpoint(path: Path, *, next_sentence: bool, dropout: float) -> tuple
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         if isinstance(error, Misuse):
             raise
-        raise Failure(f"{path}: the checkpoint could not be loaded ({_first_line(error)})") from None
+        raise Failure(f"{path}: the checkpoint could not be loaded ({first_line(error)})") from None
     return model, _headless(model, set(report["missing_keys"]))
 
 
@@ -138,7 +138,7 @@ def read_config(path: Path) -> Any:
         config = AutoConfig.from_pretrained(path)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Misuse(
-            f"{path}: expected a config that transformers knows, got one it can't read ({_first_line(error)})"
+            f"{path}: expected a config that transformers knows, got one it can't read ({first_line(error)})"
         ) from None
     refuse_causal(config, path)
     return config
@@ -237,5 +237,6 @@ def _quiet_loading() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error says first, or else what it is."""
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
