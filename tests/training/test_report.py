@@ -1,4 +1,4 @@
-"""The result of a run: what its card says, who may read it, and how long a text its tokenizer lets through."""
+"""The result of a run: what its card says, who may read it, and how long its tokenizer lets a text be."""
 
 import json
 from dataclasses import replace

@@ -173,6 +173,11 @@ def test_another_spelling_of_a_path_is_the_same_run(settings, tmp_path, monkeypa
     spelled = tuple(name + equals + os.path.relpath(file) for name, equals, file in names)
     assert spelled != settings.corpora
     claim(tmp_path / "run", replace(settings, corpora=spelled))
+    odd = Path("a=b.txt")
+    odd.write_text("text")
+    claim(tmp_path / "odd", replace(settings, corpora=(str(odd.resolve()),)))
+    (tmp_path / "odd" / "checkpoint-2").mkdir()
+    claim(tmp_path / "odd", replace(settings, corpora=(str(odd),)))
 
 
 def test_more_steps_are_the_same_run(settings, tmp_path):

@@ -124,6 +124,8 @@ def _unspelled(value: Any) -> Any:
         return [_unspelled(one) for one in value]
     if not isinstance(value, str):
         return value
+    if value and Path(value).is_file():  # also one with = in its name
+        return str(Path(value).resolve())
     name, equals, file = value.rpartition("=")
     return name + equals + str(Path(file).resolve()) if file and Path(file).exists() else value
 
