@@ -190,8 +190,19 @@ class TestSample:
         command = ("sample", "--template", "The [MASK] [MASK] here", "--sampler", "gibbs", "--burn-in", 1)
         outcome = run(*command, "--thin", 1, "-n", 4, "-m", bert)
         assert outcome.code == 0
-        assert "settle at no joint" in outcome.err
-        assert "too few draws to judge whether the chains have settled: take -n 16 or more" in outcome.err
+        assert "--method gibbs" in outcome.err
+        assert "1 a chain after the burn-in: 20 are needed, so take --thin 20 or more, or -n 77" in outcome.err
+
+    def test_the_defaults_tell_whether_the_chains_have_settled(self, run: Run, bert: str) -> None:
+        command = ("sample", "The [MASK] [MASK] here", "--sampler", "gibbs", "--support", 8, "-m", bert)
+        answer = parsed(run(*command, "--json"))
+        assert (answer["sweeps"], len(answer["samples"])) == (30, 12)
+        for row in answer["diagnostics"].values():
+            assert 1 <= row["ess"] <= 120
+            assert 0.9 < row["rhat"] < 2
+        assert not any("too few" in note for note in answer["notes"])
+        enough = parsed(run(*command, "--json", "--thin", 1, "-n", 77, "--burn-in", 0))
+        assert not any("too few" in note for note in enough["notes"])
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
