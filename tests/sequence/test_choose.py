@@ -71,6 +71,22 @@ def test_the_chain_from_the_right_reads_the_last_blank_first(bert):
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "surest", "block"),
+    [
+        ("[MASK] the old man is at the red house [MASK] [MASK].", 1, (1, 2)),
+        ("[MASK] [MASK] the old man is at the red house [MASK].", 1, (0, 1)),
+        ("[MASK] old [MASK] man [MASK].", 1, (0, 1)),  # as near on both sides: the one before
+        ("[MASK] old [MASK] man [MASK].", 2, (1, 2)),
+    ],
+)
+def test_the_surest_blank_is_joined_with_the_nearest_in_the_text(text, surest, block, bert):
+    joint = unmask.fill(text, mlm=bert, method="chain", order="confidence", support=4)
+    entropies = torch.ones(3).double()
+    entropies[surest] = 0.0
+    assert joint._most_certain((-1, -1, -1), entropies) == block
+
+
 def test_a_filling_is_scored_by_the_chain_over_every_token(bert):
     score = unmask.score("The {old man is} playing {at} the casino.", mlm=bert)
     assert isinstance(score.joint, Chain)

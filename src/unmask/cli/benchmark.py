@@ -76,7 +76,7 @@ def blimp(
     for term, row in answer["accuracy"].items():
         rows.append([term, str(row["pairs"]), *(_interval(row[name], 100) for name in settings.scores)])
     if answer["not_scored"]:
-        tell([f"left out: {answer['not_scored']} pairs with a sentence that is empty or beyond the window"])
+        tell([f"left out: {answer['not_scored']} pairs with a sentence that can't be scored (empty, too long, a blank)"])
     title = f"BLiMP accuracy in % with 95 % intervals, {answer['pairs']} pairs, model {model}"
     print_table(
         title, ["phenomenon", "pairs", *settings.scores], rows, set(range(1, 2 + len(settings.scores)))
