@@ -7,6 +7,7 @@ import torch
 
 import unmask
 from unmask import Misuse
+from unmask.ask import conditionals
 from unmask.cloze import parse_blanks
 from unmask.sequence.asking import affordable_candidates, grid_conditionals, passes_of_grid
 from unmask.sequence.chain import Chain
@@ -30,6 +31,13 @@ def test_many_blanks_get_the_chain_of_pairs_with_the_reason(bert):
         assert joint.evidence["block"] == 2
         assert f"{blanks} blanks: the chain of pairs (joined by ag, every token" in joint.cloze.notes[-1]
         assert "would hold a few candidates a blank and nothing else" in joint.cloze.notes[-1]
+
+
+def test_what_is_for_pairs_names_what_joins_more(bert):
+    cloze = parse_blanks(THREE, bert.vocabulary, bert.window)
+    with pytest.raises(Misuse, match="3 blanks, and a table of conditionals is of one or two") as refused:
+        conditionals(bert, cloze)
+    assert "join all of them by unmask.fill" in str(refused.value)
 
 
 def test_a_grid_that_holds_every_token_is_taken_by_itself(bert):
