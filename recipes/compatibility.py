@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 from english import HERE, PACKAGE, write_texts
 from pages import markdown, renew
-from table import pair_loss, token_loss
 
 from unmask.evaluation.bootstrap import intervals
 from unmask.evaluation.run import evaluate
 from unmask.evaluation.settings import Settings
+from unmask.evaluation.summary import pair_loss, token_loss
 from unmask.training import read_settings, train
 from unmask.training.callbacks import spent
 

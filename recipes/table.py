@@ -30,6 +30,7 @@ from unmask.evaluation.bootstrap import intervals
 from unmask.evaluation.report import with_interval
 from unmask.evaluation.run import evaluate
 from unmask.evaluation.settings import Settings
+from unmask.evaluation.summary import pair_loss, token_loss
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "table.json"
@@ -54,7 +55,7 @@ def run_all(args: argparse.Namespace) -> None:
     """Do every run, or go on with it."""
     sources = {"snli": f"snli={args.data / 'snli'}", "xsum": f"xsum={args.data / 'xsum' / 'summaries.txt'}"}
     for kind, candidates, examples in (("auto", "auto", args.examples), ("exact", "all", args.exact)):
-        for run in RUNS:
+        for run in RUNS if examples else ():
             data, pairs = run.split("-")
             print(f"{run}-{kind}", flush=True)
             settings = Settings(
@@ -89,27 +90,22 @@ def collect(work: Path) -> dict[str, Any]:
                 },
                 "differences": differences(records[run]),
                 "by_distance": by_distance(records[run]),
+                "cost": json.loads((work / f"{run}-auto" / "cost.json").read_text()),
             }
             for run, summary in summaries.items()
         },
         "together": differences([record for run in RUNS for record in records[run]], apart=False),
-        "exact": {run: against_exact(records[run], _records(work / f"{run}-exact")) for run in RUNS},
+        "exact": {
+            run: against_exact(records[run], _records(work / f"{run}-exact"))
+            for run in RUNS
+            if (work / f"{run}-exact" / "summary.json").exists()
+        },
     }
 
 
 def _records(run: Path) -> list[dict[str, Any]]:
     lines = (run / "examples.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
-
-
-def pair_loss(found: dict[str, float]) -> float:
-    """Return the example's part of log P-PPL."""
-    return -found["log_prob"] / 2
-
-
-def token_loss(found: dict[str, float]) -> float:
-    """Return the example's part of log U-PPL."""
-    return -(found["log_a_given_b"] + found["log_b_given_a"]) / 2
 
 
 def differences(records: list[dict[str, Any]], *, apart: bool = True) -> dict[str, Any]:
@@ -201,7 +197,9 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
             checks = (e[method][name] for name in CHECKS)
             cells = [f"{c['auto']:.3f}, {c['exact']:.3f} ({c['mean']:.3f})" for c in checks]
             rows.append([run, str(e["examples"]), f"`{method}`", *cells])
-    made["exact"] = markdown(["run", "examples", "method", *CHECKS], rows)
+    if rows:
+        made["exact"] = markdown(["run", "examples", "method", *CHECKS], rows)
+    made["cost"] = cost_table(found)
     return made
 
 
@@ -210,6 +208,22 @@ def run_table(numbers: dict[str, Any]) -> str:
     order = sorted(numbers["methods"], key=lambda m: numbers["methods"][m]["p_ppl"]["value"])
     rows = [[f"`{m}`", *(with_interval(numbers["methods"][m][k]) for k in SHOWN)] for m in order]
     return markdown(["method", *SHOWN.values()], rows)
+
+
+def cost_table(found: dict[str, Any]) -> str:
+    """Return what the runs took."""
+    rows = []
+    for run, numbers in found["runs"].items():
+        cost = numbers["cost"]
+        cells = [
+            f"{numbers['passes']:,.0f}",
+            f"{cost['seconds'] / 60:.0f}",
+            f"{cost['seconds_of_work'] / cost['examples']:.1f}",
+            f"{cost['peak_memory'] / 1e9:.2f}",
+        ]
+        rows.append([run.replace("-", ", "), str(cost["examples"]), *cells])
+    heads = ["run", "examples", "passes an example", "minutes", "seconds of work an example", "GB a process"]
+    return markdown(heads, rows)
 
 
 def difference_table(found: dict[str, Any]) -> str:
@@ -239,7 +253,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="where the runs go")
     parser.add_argument("--model", default="english")
     parser.add_argument("--examples", type=int, default=500)
-    parser.add_argument("--exact", type=int, default=13)
+    parser.add_argument("--exact", type=int, default=13, help="exact examples of each run; 0 leaves them out")
     parser.add_argument("--memory", default="4GB")
     parser.add_argument("--ray", default=None, help="address of a Ray cluster, or local")
     parser.add_argument("--tables", action="store_true", help="rewrite the page only")

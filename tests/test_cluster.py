@@ -156,7 +156,13 @@ def test_the_idle_workers_of_a_dead_node_get_no_task(cluster: Cluster, tmp_path:
 
 def test_a_second_cluster_is_refused(cluster: Cluster) -> None:
     with pytest.raises(Misuse, match="connected to a Ray cluster already"):
-        next(spread([1], ray_work.squares, address="local"))
+        next(spread([1], ray_work.squares, address="10.0.0.1:6379"))
+
+
+@pytest.mark.parametrize("address", ["local", "auto"])
+def test_the_cluster_that_the_process_is_connected_to_is_used(cluster: Cluster, address: str) -> None:
+    assert [value for _, (value, _, _) in spread([3], ray_work.squares, address=address, workers=1)] == [9]
+    assert ray.is_initialized()
 
 
 def test_a_cluster_that_runs_is_recognised(cluster: Cluster) -> None:

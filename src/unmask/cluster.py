@@ -40,6 +40,12 @@ LOCAL_STORE = 100 * 10**6
 """Bytes of the object store of a local cluster: tasks and results are small."""
 
 
+def check_workers(workers: int | None, address: str | None) -> None:
+    """Refuse workers where there is no cluster for them."""
+    if workers is not None and address is None:
+        raise Misuse("workers are those of a Ray cluster: give --ray too, as in --ray --workers 2")
+
+
 def spread(
     tasks: Iterable[T],
     make_worker: Callable[[], Callable[[T], R]],
@@ -55,7 +61,7 @@ def spread(
         tasks: what is to be done; anything that can be pickled.
         make_worker: called once in each worker process; returns the function that is applied to tasks.
         address: of a running cluster (`auto`, `HOST:PORT`, `ray://HOST:PORT`); None or `local` starts one on
-            this machine, which ends with the work. A process that is connected already gives none.
+            this machine, which ends with the work, or takes the one that this process is connected to.
         workers: how many; by default one for each GPU of the cluster, or for each CPU if it has none.
     """
     if workers is not None and workers < 1:
@@ -203,9 +209,9 @@ def _connected(address: str | None, workers: int | None) -> Iterator[Any]:
     except ImportError:
         raise Misuse("work over many machines needs Ray: pip install 'unmask[ray]'") from None
     if ray.is_initialized():
-        if address is not None:
+        if address not in (None, "local", "auto"):
             raise Misuse(
-                f"this process is connected to a Ray cluster already: give no address, not '{address}'"
+                f"this process is connected to a Ray cluster already: give local, not '{address}', to use it"
             )
         yield ray  # whoever connected lets go, too
         return

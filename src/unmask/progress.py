@@ -24,6 +24,9 @@ class Progress:
     def finished(self) -> None:
         """The stage is over."""
 
+    def resumed(self, done: int, total: int, torn: bool) -> None:
+        """So much was done before; `torn` if the last piece of it was cut off, and is done anew."""
+
     def over(
         self,
         items: Iterable[Item],

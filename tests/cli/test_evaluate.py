@@ -77,11 +77,42 @@ def test_several_runs_stand_side_by_side(run: Run, bert: str, data: str, made: P
     page = tmp_path / "both.html"
     done = run("report", made, other, "--out", page)
     assert done.code == 0
-    assert done.out.splitlines()[2].split() == ["method", "made", "other"]
+    lines = [line.split() for line in done.out.splitlines()]
+    assert lines[2][:2] == ["run", "model"]
+    assert ["method", "made", "other"] in lines
     assert "named twice" in run("report", made, made).line
     assert "Evaluations side by side" in page.read_text()
     both = json.loads(run("report", made, other, "--json").out)
     assert [r["pairs"] for r in both["runs"]] == ["random", "contiguous"]
+
+
+def test_a_run_that_is_not_finished_says_so_beside_others(
+    run: Run, bert: str, data: str, made: Path, tmp_path: Path
+) -> None:
+    part = tmp_path / "part"
+    part.mkdir()
+    lines = (made / "examples.jsonl").read_text().splitlines(keepends=True)
+    (part / "examples.jsonl").write_text("".join(lines[:2]))
+    (part / "config.json").write_text((made / "config.json").read_text())
+    page = tmp_path / "both.html"
+    done = run("report", made, part, "--out", page)
+    assert done.code == 0
+    assert done.err == "note: part: 2 of 5 examples: not finished\n"
+    assert "2 of 5 examples: not finished" in page.read_text()
+    assert json.loads(run("report", made, part, "--json").out)["runs"][1]["drawn"] == 5
+
+
+def test_a_run_that_goes_on_says_where_and_that_a_torn_line_is_done_anew(
+    run: Run, bert: str, data: str, made: Path
+) -> None:
+    lines = (made / "examples.jsonl").read_bytes().splitlines(keepends=True)
+    (made / "examples.jsonl").write_bytes(b"".join(lines[:3]) + lines[3][:40])
+    wanted = (made / "summary.json").read_text()
+    options = ["--data", data, "--model", bert, "--examples", 5, "--methods", "product,ag", "--out", made]
+    done = run("evaluate", *options)
+    assert done.code == 0
+    assert "going on: 3 of 5 examples are done; the last one was cut off and is done anew" in done.err
+    assert (made / "summary.json").read_text() == wanted
 
 
 @pytest.mark.parametrize(

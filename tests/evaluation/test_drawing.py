@@ -111,3 +111,8 @@ def test_a_pair_is_of_the_positions_or_there_is_none(positions, number):
 def test_pairs_that_cannot_be_are_misuse(given_):
     with pytest.raises(Misuse, match="expected pairs as random, contiguous"):
         Pairs.parse(given_)
+
+
+def test_distances_beyond_the_sentence_cost_nothing():
+    assert Pairs.parse("distance=2..999999999999").draw([1, 2, 3], 0) == (1, 3)
+    assert Pairs.parse("distance=5..999999999999").draw([1, 2, 3], 0) is None

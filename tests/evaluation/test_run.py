@@ -91,6 +91,23 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, settings):
         assert 10**7 < took["peak_memory"] < 10**11
 
 
+@pytest.mark.parametrize("architecture", ["bert", "roberta"])
+def test_a_first_word_and_a_mark_of_punctuation_go_on_no_word(tmp_path, checkpoint, architecture):
+    """Whether words are marked at their start or inside."""
+    text = "The old man, at the casino."
+    data = toy_data.text_file(tmp_path / "one.txt", [text])
+    settings = Settings(
+        data=f"text={data}", model=str(checkpoint(architecture)), methods=("product",), candidates=2
+    )
+    seen = {}
+    for seed in range(12):
+        evaluate(replace(settings, seed=seed), tmp_path / str(seed))
+        _, (record,) = open_run(tmp_path / str(seed))
+        seen |= dict(zip(record["tokens"], record["inside"], strict=True))
+    plain = {token.lstrip("Ġ").lower(): inside for token, inside in seen.items()}
+    assert not any(plain[token] for token in ("the", ",", "."))
+
+
 def test_a_mistyped_option_spoils_no_folder(tmp_path, settings):
     for wrong, told in (
         ({"candidates": 0}, "candidates"),

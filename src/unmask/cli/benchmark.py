@@ -10,6 +10,7 @@ import typer
 
 from unmask.cli import options as o
 from unmask.cli.terminal import Ticker, print_json, print_table, say, tell
+from unmask.cluster import check_workers
 from unmask.errors import Misuse
 
 benchmarks = typer.Typer(
@@ -44,7 +45,7 @@ def blimp(
     json: o.Json = False,
 ) -> None:
     """Accuracy on minimal pairs of grammar, by phenomenon, for every score."""
-    o.check_workers(workers, ray)
+    check_workers(workers, ray)
     if not directory.is_dir():
         raise Misuse(f"expected a directory with BLiMP's .jsonl files, and {directory} is none")
     from unmask.sequence.benchmarks.blimp import run_blimp
@@ -118,7 +119,7 @@ def blanks(
     from unmask.models import absolute
     from unmask.sequence.benchmarks.blanks import METHODS, BlanksSettings, run_blanks
 
-    o.check_workers(workers, ray)
+    check_workers(workers, ray)
     try:
         lengths = tuple(int(n) for n in counts.split(","))
     except ValueError:

@@ -46,6 +46,7 @@ def evaluate(
     json: o.Json = False,
 ) -> None:
     """Measure every construction on a data set; a killed run goes on where it was."""
+    from unmask.cluster import check_workers
     from unmask.errors import Misuse
     from unmask.evaluation.figures import require_matplotlib
     from unmask.evaluation.run import evaluate as run
@@ -54,7 +55,7 @@ def evaluate(
     require_matplotlib()
     if examples != "all" and not examples.isdecimal():
         raise Misuse(f"expected a number of examples, or all, got '{examples}'")
-    o.check_workers(workers, ray)
+    check_workers(workers, ray)
     settings = Settings(
         data=data,
         model=model,

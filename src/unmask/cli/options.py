@@ -126,12 +126,6 @@ def with_local_cluster(arguments: list[str]) -> list[str]:
     return full
 
 
-def check_workers(workers: int | None, ray: str | None) -> None:
-    """Refuse workers where there is no cluster for them."""
-    if workers is not None and ray is None:
-        raise Misuse("workers are those of a Ray cluster: give --ray too, as in --ray --workers 2")
-
-
 def refuse_given(ctx: typer.Context, names: Iterable[str], why: str) -> None:
     """Refuse options (by their parameters' names) that were given and that nothing would heed."""
     for parameter in ctx.command.params:

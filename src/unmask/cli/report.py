@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from unmask.cli import options as o
-from unmask.cli.terminal import print_json, print_table, say
+from unmask.cli.terminal import print_json, print_table, say, tell
 
 
 def report(
@@ -21,8 +21,9 @@ def report(
 ) -> None:
     """Make the report of a run anew, finished or not, or compare several runs."""
     from unmask.errors import Misuse
-    from unmask.evaluation.compare import compare_runs, comparison_page, side_by_side
+    from unmask.evaluation.compare import compare_runs, comparison_page, runs_table, side_by_side
     from unmask.evaluation.figures import require_matplotlib
+    from unmask.evaluation.report import examples_told
     from unmask.evaluation.run import conclude, open_run
     from unmask.records import write_whole
 
@@ -43,11 +44,13 @@ def report(
         else:
             show(summary, runs[0])
         return
+    tell([f"{n}: {examples_told(s)}" for n, s in summaries.items() if s["examples"] < s["drawn"]])
     if out is not None:
         write_whole(out, comparison_page(summaries))
     if json:
         print_json(compare_runs(summaries))
         return
+    print_table("Runs", *runs_table(summaries))
     for metric, (heads, rows) in side_by_side(summaries).items():
         print_table(metric, heads, rows, numbers=set(range(1, len(heads))))
     if out is not None:

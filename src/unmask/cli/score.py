@@ -10,6 +10,7 @@ import typer
 from unmask.cli import options as o
 from unmask.cli import score_file as files
 from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
+from unmask.cluster import check_workers
 from unmask.errors import Misuse
 
 Braced = Annotated[
@@ -46,7 +47,7 @@ def score(
         o.refuse_given(
             ctx, ("method", "options", "completion", "seed"), f"is for words in braces, and {text} is a file"
         )
-        o.check_workers(workers, ray)
+        check_workers(workers, ray)
         files.score_file(
             Path(text),
             model=model,

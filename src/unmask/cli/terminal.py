@@ -87,6 +87,11 @@ class Ticker(Bar):
         self._begun = self._told = time.monotonic()
         super().started(stage, total)
 
+    def resumed(self, done: int, total: int, torn: bool) -> None:
+        """Say where the work goes on."""
+        again = "; the last one was cut off and is done anew" if torn else ""
+        sys.stderr.write(f"going on: {done} of {total} {self._unit} are done{again}\n")
+
     def advanced(self, units: int) -> None:
         """Move the bar on, or say how far the work is."""
         self._done += units

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unmask.evaluation.report import HEADS, Table, document, section, with_interval
+from unmask.evaluation.report import HEADS, Table, document, examples_told, section, with_interval
 
 SHOWN = ("p_ppl", "u_ppl", "a_kl", "g_kl", "recall@1")
 Summaries = dict[str, dict[str, Any]]
@@ -41,7 +41,7 @@ def runs_table(summaries: Summaries) -> Table:
             s["data"],
             s["pairs"],
             str(s["candidates"]),
-            str(s["examples"]),
+            examples_told(s).removesuffix(" examples"),
             with_interval(s["incompatibility"]),
         ]
         for run, s in summaries.items()
@@ -51,7 +51,7 @@ def runs_table(summaries: Summaries) -> Table:
 
 def compare_runs(summaries: Summaries) -> dict[str, Any]:
     """Return the comparison as plain data."""
-    kept = ("model", "data", "pairs", "candidates", "examples", "incompatibility", "methods")
+    kept = ("model", "data", "pairs", "candidates", "examples", "drawn", "incompatibility", "methods")
     return {"runs": [{"run": run} | {name: s[name] for name in kept} for run, s in summaries.items()]}
 
 

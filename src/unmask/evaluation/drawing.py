@@ -93,7 +93,8 @@ class Pairs:
         else:
             by_distance: dict[int, list[tuple[int, int]]] = {}
             here = set(positions)
-            for d in range(self.nearest, self.furthest + 1):
+            apart = positions[-1] - positions[0] if positions else 0
+            for d in range(self.nearest, min(self.furthest, apart) + 1):
                 found = [(i, i + d) for i in positions if i + d in here]
                 if found:
                     by_distance[d] = found

@@ -21,6 +21,7 @@ from unmask.evaluation.metrics import Marginals, incompatibility, marginals_of, 
 from unmask.evaluation.settings import Settings, parse_methods
 from unmask.mlm import MaskedLM
 from unmask.pair import PairJoint
+from unmask.sequence.words import word_parts
 
 SHOWN = 5
 """How many likely tokens a side, beside the true one, the small table of a joint in the report has."""
@@ -34,6 +35,7 @@ class Examiner:
         self.mlm = mlm
         self.settings = settings
         self.methods = parse_methods(settings.methods)
+        self._goes_on = word_parts(mlm.vocabulary)[1]
 
     def __call__(self, example: Example) -> dict[str, Any]:
         """Return the record of an example."""
@@ -65,7 +67,7 @@ class Examiner:
         return example.record() | {
             "tokens": [vocabulary.token(t) for t in example.truth],
             "distance": example.distance,
-            "inside": [vocabulary.goes_on_inside_a_word(t) for t in example.truth],
+            "inside": [self._inside(example, position) for position in example.blanks],
             "metrics": metrics,
             "incompatibility": incompatibility(table),
             "not_converged": stuck,
@@ -79,6 +81,11 @@ class Examiner:
             },
             "peak_memory": peak_memory(),
         }
+
+    def _inside(self, example: Example, position: int) -> bool:
+        """Whether a token goes on the word before it: a mark of punctuation does not, nor a first token."""
+        first = example.ids[position - 1] in self.mlm.vocabulary.special_ids if position else True
+        return not first and bool(self._goes_on[example.ids[position]])
 
 
 def make_examiner(

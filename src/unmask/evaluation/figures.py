@@ -1,7 +1,7 @@
 """The figures of a report, as SVG or HTML text that goes into the page: it opens with no network.
 
 - a bar a method with its interval, P-PPL and U-PPL side by side, on a logarithmic scale;
-- P-PPL and U-PPL by the distance of the blanks, a line a method;
+- P-PPL and U-PPL by the distance of the blanks, a line a method, all but the leading ones in grey;
 - the joint table of one example under two constructions, side by side.
 """
 
@@ -72,15 +72,20 @@ def by_distance(summary: dict[str, Any]) -> str | None:
         return None
     methods = list(summary["methods"])
     worst_first = sorted(methods, key=lambda m: summary["methods"][m]["p_ppl"]["value"], reverse=True)
+    leading = _leading(summary)
     with _style() as pyplot:
         figure, axes = pyplot.subplots(1, 2, figsize=(9, 4.4))
         names = [f"{g['group']}\n({g['examples']})" for g in groups]
         for axis, metric in zip(axes, TITLES, strict=True):
             everything = []
-            for i, method in enumerate(methods):
+            for method in (m for m in methods if m not in leading):
+                values = [g["methods"][method][metric]["value"] for g in groups]
+                axis.plot(range(len(groups)), values, color="#dadce0", linewidth=1.2, label="others")
+                everything += values
+            for i, method in enumerate(leading):
                 entries = [g["methods"][method][metric] for g in groups]
                 # a little apart, so that intervals don't hide each other
-                at = [x + 0.5 * (i / max(1, len(methods) - 1) - 0.5) for x in range(len(groups))]
+                at = [x + 0.3 * (i / max(1, len(leading) - 1) - 0.5) for x in range(len(groups))]
                 values = [e["value"] for e in entries]
                 axis.errorbar(
                     at,
@@ -104,8 +109,20 @@ def by_distance(summary: dict[str, Any]) -> str | None:
             axis.set_title(TITLES[metric], fontsize=10, loc="left")
             axis.grid(axis="y", color="#e8eaed")
         handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)), frameon=False)
+        known = dict(zip(labels, handles, strict=True))
+        figure.legend(
+            known.values(), known, loc="outside lower center", ncols=min(6, len(known)), frameon=False
+        )
         return _svg(figure)
+
+
+def _leading(summary: dict[str, Any]) -> list[str]:
+    """Return the methods that are drawn in colour: all of a few, of many the ones that people ask about."""
+    methods = summary["methods"]
+    if len(methods) <= MOST_COLOURS:
+        return list(methods)
+    best = [min(methods, key=lambda m: float(methods[m][metric]["value"])) for metric in TITLES]
+    return list(dict.fromkeys(m for m in ("product", "ag", "gibbs", *best) if m in methods))
 
 
 def joint_tables(record: dict[str, Any], methods: tuple[str, str]) -> str:
@@ -139,6 +156,8 @@ def _shaded(p: float, most: float, true: bool) -> str:
     return f'<td{" class=true" if true else ""} style="background:{colour};color:{text}">{_percent(p)}</td>'
 
 
+MOST_COLOURS = 5
+"""Lines of a figure that can be told apart."""
 FEWEST_TICKS = 3
 TICKS = (
     (1, 1.5, 2, 3, 5, 7),
@@ -163,15 +182,20 @@ COLOURS = {
 
 
 def _colour(method: str, order: list[str]) -> Any:
-    if method in COLOURS:
-        return COLOURS[method]
+    family = method.partition(":")[0]
+    if family in COLOURS:
+        return COLOURS[family]
     from matplotlib import colormaps
 
     return colormaps["tab20"](order.index(method) % 20)
 
 
 def _percent(p: float) -> str:
-    return f"{100 * p:.1f}%" if p >= 0.0005 else f"{100 * p:.0e}%".replace("e-0", "e-")
+    """Write a probability with as many digits as tell it, down to a thousandth of a percent."""
+    percent = 100 * p
+    return next(
+        (f"{percent:.{digits}f}%" for digits in (1, 2, 3) if round(percent, digits) > 0), "&lt;0.001%"
+    )
 
 
 def few_ticks(low: float, high: float) -> list[float]:

@@ -56,16 +56,6 @@ class PairMetrics:
     jsd: float
     rank: int
 
-    @property
-    def pair_loss(self) -> float:
-        """P: the loss of a token under the joint."""
-        return -self.log_prob / 2
-
-    @property
-    def unary_loss(self) -> float:
-        """U: the loss of a token when the other is known."""
-        return -(self.log_a_given_b + self.log_b_given_a) / 2
-
 
 class Marginals(NamedTuple):
     """log q(a) [a] and log q(b) [b], of a single token each."""

@@ -25,6 +25,8 @@ HEADS = {
     "recall@5": "@5",
     "recall@10": "@10",
 }
+SMALL = 0.001
+"""Numbers below this are written with a power of ten."""
 EXTREMES = 3
 """How many of the most and of the least improved examples are shown."""
 CSS = """body{font:15px/1.5 system-ui,sans-serif;color:#202124;max-width:68rem;margin:2rem auto}
@@ -76,7 +78,7 @@ def comparison_table(summary: dict[str, Any], metric: str) -> Table:
                 continue
             value, low, high = known[method, other]
             clear = "*" if low > 0 or high < 0 else ""
-            cells.append(f"{value:+.3f}{clear} [{low:+.3f}, {high:+.3f}]")
+            cells.append(f"{_signed(value)}{clear} [{_signed(low)}, {_signed(high)}]")
         rows.append([method, *cells])
     return ["less", *order], rows
 
@@ -98,7 +100,7 @@ def facts(summary: dict[str, Any]) -> list[str]:
     passes = f"{summary['passes']:,.0f} forward passes an example"
     lines = [
         f"model {summary['model']}, data {summary['data']}, {summary['pairs']} pairs, "
-        f"{_examples_told(summary)}" + (f" (passed over: {skipped})" if skipped else ""),
+        f"{examples_told(summary)}" + (f" (passed over: {skipped})" if skipped else ""),
         f"candidates {summary['candidates']}: {passes}"
         + (
             f", left-out error of the completion {summary['completion_error']:.3f} nats"
@@ -116,7 +118,7 @@ def facts(summary: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _examples_told(summary: dict[str, Any]) -> str:
+def examples_told(summary: dict[str, Any]) -> str:
     """Say how many examples there are, and whether there should be more."""
     done, drawn, asked_for = (summary[name] for name in ("examples", "drawn", "asked_for"))
     if done < drawn:
@@ -206,15 +208,27 @@ def _ordered(summary: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def with_interval(entry: dict[str, float]) -> str:
-    """Write a number with its interval."""
+    """Write a number with its interval, if there is one: a single example has none."""
+    if entry["low"] == entry["high"]:
+        return _short(entry["value"])
     return f"{_short(entry['value'])} [{_short(entry['low'])}, {_short(entry['high'])}]"
 
 
 def _short(value: float) -> str:
     if value == 0:
         return "0"
-    digits = max(0, 3 - math.floor(math.log10(abs(value))) - 1)
-    return f"{value:,.{min(digits, 4)}f}"
+    if abs(value) < SMALL:
+        return _power(f"{value:.1e}")
+    return f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+
+
+def _signed(value: float) -> str:
+    return _power(f"{value:+.0e}") if 0 < abs(value) < SMALL else f"{value:+.3f}"
+
+
+def _power(text: str) -> str:
+    """Write 1.8e-05 as 1.8e-5."""
+    return text.replace("e-0", "e-")
 
 
 def section(title: str, table: Table) -> str:

@@ -80,7 +80,7 @@ def evaluate(
     if not examples:
         raise Misuse(
             f"no sentence of {settings.data} can be used ({_told(sentences.skipped | passed)}): expected "
-            f"sentences of two tokens or more that fit the model's window of {mlm.window}"
+            f"sentences with such a pair ({settings.pairs}) that fit the model's window of {mlm.window}"
         )
     examiner = Examiner(mlm, settings)
     config = {
@@ -97,6 +97,8 @@ def evaluate(
         _check_records(records, examples)
         sitting = next_sitting(_whole(records))
         todo = [example for example in examples if example.key not in records]
+        if len(records) or records.dropped:
+            progress.resumed(len(records), len(examples), bool(records.dropped))
         if ray is None or not todo:
             finished = _here(examiner, todo)
         else:

@@ -66,7 +66,8 @@ def read_sentences(data: str) -> Sentences:
     found = Sentences()
     READERS[kind](path, found)
     if not found.texts:
-        raise Misuse(f"{path} holds no sentence: expected {EXPECTED[kind]}")
+        passed = ", ".join(f"{count} {reason}" for reason, count in found.skipped.items() if count)
+        raise Misuse(f"{path} holds no sentence{f' ({passed})' if passed else ''}: expected {EXPECTED[kind]}")
     return found
 
 

@@ -214,9 +214,8 @@ def _scored(
         return
     from unmask.cluster import spread
 
-    address = None if ray == "local" else ray
     there = replace(settings, model=absolute(settings.model))
-    yield from _in_order(spread(chunks, partial(make_scorer, there), address=address, workers=workers))
+    yield from _in_order(spread(chunks, partial(make_scorer, there), address=ray, workers=workers))
 
 
 def _in_order(numbered: Iterable[tuple[int, Result]]) -> Iterator[Result]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from unmask.cluster import check_workers, spread
 from unmask.errors import Misuse
 from unmask.progress import Progress, silent
 from unmask.records import Records
@@ -47,12 +48,13 @@ def run_tasks(
         progress: told of tasks.
         stage: what they are called.
     """
-    if workers is not None and ray is None:
-        raise Misuse("workers are those of a Ray cluster: give --ray too, as in --ray --workers 2")
+    check_workers(workers, ray)
     records = None if out is None else Records.open(out)
     try:
         done = {} if records is None else _done(records, settings, tasks)
         todo = [task for task in tasks if task["key"] not in done]
+        if records is not None and (done or records.dropped):
+            progress.resumed(len(done), len(tasks), bool(records.dropped))
         chunks = [todo[i : i + at_once] for i in range(0, len(todo), at_once)]
         finished = _worked(chunks, make_worker, ray, workers)
         for found in progress.over(finished, total=len(todo), size=len, stage=stage):
@@ -80,10 +82,7 @@ def _worked(
 def _spread(
     chunks: Sequence[list[Task]], make_worker: Callable[[], Worker], ray: str, workers: int | None
 ) -> Iterator[list[Record]]:
-    from unmask.cluster import spread
-
-    address = None if ray == "local" else ray
-    for _, found in spread(chunks, make_worker, address=address, workers=workers):
+    for _, found in spread(chunks, make_worker, address=ray, workers=workers):
         yield found
 
 
