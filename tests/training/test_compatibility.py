@@ -97,6 +97,19 @@ def cost(model, seed=0):
     return penalty(model, Gather(model), pairs(), mask=MASK, special=special(), huber=1.0, seed=seed)
 
 
+def test_fillings_are_tokens_that_the_tokenizer_has():
+    """An output layer may be wider than the vocabulary: what lies beyond is never drawn."""
+    model = Table(*tables(compatible=False))
+    wide = nn.functional.pad(torch.full((SIZE, SIZE), 0.0), (0, 7, 0, 7), value=50.0)
+    seen = Table(model.first.data, model.second.data)
+    seen.first, seen.second = (nn.Parameter(wide.clone()) for _ in range(2))
+    asked = []
+    forward = seen.forward
+    seen.forward = lambda input_ids: (asked.append(input_ids), forward(input_ids))[1]
+    penalty(seen, Gather(seen), pairs(), mask=MASK, special=special(), huber=1.0, seed=0)
+    assert max(int(ids.max()) for ids in asked) < SIZE
+
+
 def test_conditionals_of_one_joint_cost_nothing():
     model = Table(*tables(compatible=True))
     assert cost(model) < 1e-10

@@ -15,6 +15,7 @@ one position each, and one pass without gradients for the draw.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,8 @@ class Compatibility:
     huber: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.weight < 0 or self.texts < 1 or self.huber <= 0 or not 1 <= self.nearest <= self.farthest:
+        fit = 0 <= self.weight < math.inf and self.texts >= 1 and 0 < self.huber < math.inf
+        if not (fit and 1 <= self.nearest <= self.farthest):
             raise Misuse(
                 "the penalty needs weight ≥ 0, texts ≥ 1, huber > 0 and 1 ≤ nearest ≤ farthest, got "
                 f"{self.weight}, {self.texts}, {self.huber}, {self.nearest} and {self.farthest}"
@@ -118,8 +120,9 @@ def penalty(
         both = pairs.batch["input_ids"].scatter(1, pairs.places, mask)
         logits = _logits(model, gathering, pairs.batch, both, index.repeat(2), pairs.places.T.flatten())
         generator = torch.Generator().manual_seed(seed)
-        # a special token is no filling
+        # a special token is no filling, nor is one that the tokenizer does not have
         logits[:, : len(special)].masked_fill_(special.to(logits.device), -torch.inf)
+        logits[:, len(special) :] = -torch.inf
         chances = logits.float().softmax(-1).cpu()  # drawn there, so that every device draws the same
         other = torch.multinomial(chances, 1, generator=generator).view(2, count).T.to(true.device)
     fillings = torch.stack([true, other], dim=2)  # [texts, place, true or drawn]

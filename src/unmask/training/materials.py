@@ -158,7 +158,7 @@ def _tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> tupl
             )
         tokenizer = train_vocabulary(
             texts,
-            kind=settings.vocabulary_kind,
+            kind=settings.trained_kind,
             size=settings.vocabulary,
             alpha=settings.alpha,
             lowercase=settings.lowercase,
