@@ -93,8 +93,17 @@ def tables(compatible):
     )
 
 
-def cost(model, seed=0):
-    return penalty(model, Gather(model), pairs(), mask=MASK, special=special(), huber=1.0, seed=seed)
+def cost(model, seed=0, fillings="true"):
+    return penalty(
+        model,
+        Gather(model),
+        pairs(),
+        mask=MASK,
+        special=special(),
+        huber=1.0,
+        seed=seed,
+        fillings=fillings,
+    )
 
 
 def test_fillings_are_tokens_that_the_tokenizer_has():
@@ -113,6 +122,28 @@ def test_fillings_are_tokens_that_the_tokenizer_has():
 def test_conditionals_of_one_joint_cost_nothing():
     model = Table(*tables(compatible=True))
     assert cost(model) < 1e-10
+    assert cost(model, fillings="drawn") < 1e-10
+
+
+def test_drawn_fillings_leave_the_true_tokens_out():
+    """What is asked about with a place held is then what the model draws, not what the text holds."""
+    model = Table(*tables(compatible=False))
+    for table in (model.first, model.second):
+        table.data[:] -= 100  # nothing but token 5 and token 6 is ever drawn
+        table.data[5] += 100
+        table.data[6] += 100
+        table.data[:, 5] += 100
+        table.data[:, 6] += 100
+    asked = []
+    forward = model.forward
+    model.forward = lambda input_ids: (asked.append(input_ids), forward(input_ids))[1]
+    cost(model, fillings="drawn")
+    held = asked[-1][:, 1:3]
+    assert set(held[held != MASK].tolist()) <= {5, 6}
+    asked.clear()
+    cost(model)
+    held = asked[-1][:, 1:3]
+    assert not set(held[held != MASK].tolist()) <= {5, 6}
 
 
 def test_conditionals_that_disagree_cost_and_training_makes_them_agree():

@@ -30,6 +30,7 @@ def test_a_file_is_read_and_overridden(tmp_path):
         ("save_every = 0", "save_every"),
         ("compatibility = -1.0", "penalty needs"),
         ("compatibility = nan", "penalty needs"),
+        ('compatibility_fillings = "all"', "true or drawn"),
         ("masked = nan", "shares of masked and random"),
         ('vocabulary_kind = "bpe"', "wordpiece or unigram"),
         ("corpora = [1]", "NAME=FILE"),

@@ -124,6 +124,7 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
             special=self.special,
             huber=rule.huber,
             seed=seed,
+            fillings=rule.fillings,
         )
 
     def scores(self) -> dict[str, Score]:

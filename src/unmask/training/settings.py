@@ -51,6 +51,7 @@ class Settings:
     compatibility_nearest: int = 1  # least distance of its two positions
     compatibility_farthest: int = 8  # largest distance
     compatibility_huber: float = 1.0  # where its square turns into a line
+    compatibility_fillings: str = "true"  # true: a true token against a drawn one; drawn: two drawn ones
 
     steps: int = 1000  # optimiser steps
     warmup: int | None = None  # steps of rising rate; None: a twentieth of them
@@ -134,6 +135,7 @@ class Settings:
             self.compatibility_nearest,
             self.compatibility_farthest,
             self.compatibility_huber,
+            self.compatibility_fillings,
         )
 
     @property
