@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SENTENCE ?= The [MASK] [MASK] in the pool.
 DATA ?= ../shared/data
-WORK ?= build/english
+WORK ?= runs/english
 
 export TOKENIZERS_PARALLELISM := false
 export HF_HUB_DISABLE_TELEMETRY := 1

@@ -38,6 +38,7 @@ RESULTS = HERE.parent / "docs" / "figures" / "compatibility.json"
 WEIGHTS = {f"{weight:g}": {"compatibility": weight} for weight in (0.0, 0.1, 0.3, 1.0)}
 VARIANTS: dict[str, dict[str, Any]] = {
     "0.3, neighbours only": {"compatibility": 0.3, "compatibility_farthest": 1},
+    "0.3, drawn fillings only": {"compatibility": 0.3, "compatibility_fillings": "drawn"},
 }
 ARMS = {**WEIGHTS, **VARIANTS}
 METHODS = ("product", "ag", "l2r")

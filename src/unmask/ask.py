@@ -143,7 +143,10 @@ def check_asking(
 
 def _too_many(cloze: Cloze) -> Misuse:
     told = "; ".join([*cloze.notes, f"the text has {len(cloze.blanks)} blanks"])
-    return Misuse(f"{told}, and one or two can be filled jointly: leave two")
+    return Misuse(
+        f"{told}, and a table of conditionals is of one or two: leave two, or join all of them by "
+        f"unmask.fill or the command 'unmask fill'"
+    )
 
 
 def _check_candidates(candidates: Candidates, most: int) -> None:

@@ -238,16 +238,21 @@ def _nothing_to_score(word: str) -> Misuse:
 
 def _with_unknown_noted(cloze: Cloze) -> Cloze:
     """Say so if part of the text is unknown to the model, which then reads a placeholder there."""
-    tokenizer = cloze.vocabulary.tokenizer
-    count = cloze.ids.count(tokenizer.unk_token_id)
+    note = unknown_note(cloze.ids, cloze.vocabulary)
+    return cloze if note is None else replace(cloze, notes=(*cloze.notes, note))
+
+
+def unknown_note(ids: Sequence[int], vocabulary: Vocabulary) -> str | None:
+    """Return what the user is told of a text with tokens that the model does not know; None without."""
+    tokenizer = vocabulary.tokenizer
+    count = ids.count(tokenizer.unk_token_id)
     if not count:
-        return cloze
+        return None
     what = "a token of the text is" if count == 1 else f"{count} tokens of the text are"
-    note = (
+    return (
         f"{what} unknown to this model, which reads {tokenizer.unk_token} there: check the spelling, and "
         f"that the tokenizer is the model's own"
     )
-    return replace(cloze, notes=(*cloze.notes, note))
 
 
 def _within_window(cloze: Cloze, window: int, *, truncate: bool) -> Cloze:

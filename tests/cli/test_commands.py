@@ -316,3 +316,27 @@ class TestInstalledScript:
             os.close(writer)
         assert "Traceback" not in done.stderr
         assert done.stderr.count("\n") <= 1
+
+
+def test_training_takes_its_rules_as_options(run, tmp_path):
+    """Mask-only, a Unigram vocabulary, shares and licences, without a file of settings."""
+    (tmp_path / "a.txt").write_text("\n\n".join(f"the jax number {n} meets the nax" for n in range(80)))
+    done = run(
+        "train",
+        *("--corpus", f"a={tmp_path / 'a.txt'}", "--start", "bert-tiny", "--vocabulary", 40, "--steps", 1),
+        *("--vocabulary-kind", "unigram", "--masked", 1, "--randomised", 0, "--batch", 2, "--max-length", 16),
+        *("--share", "a=1", "--licence", "mit", "--data-licence", "a=CC0", "--save-every", 1),
+        *("--out", tmp_path / "run"),
+    )
+    assert done.code == 0, done.err
+    settings = json.loads((tmp_path / "run" / "settings.json").read_text())
+    record = settings.get("settings", settings)
+    assert [record[name] for name in ("masked", "randomised", "vocabulary_kind")] == [1, 0, "unigram"]
+    assert (record["shares"], record["data_licences"]) == ({"a": 1}, {"a": "CC0"})
+    for wrong, message in (
+        (["--layers", "first"], "layers as 0,1,3,5"),
+        (["--share", "a"], "--share NAME=NUMBER"),
+    ):
+        refused = run("train", "--corpus", "a=b.txt", "--out", tmp_path / "other", *wrong)
+        assert refused.code == 2
+        assert message in refused.err

@@ -51,6 +51,17 @@ def commands(group: Any, path: str = "unmask") -> Iterator[tuple[str, Any]]:
             yield f"{path} {name}", command
 
 
+def test_the_options_of_many_blanks_are_told_where_they_apply() -> None:
+    for name, command in commands(typer.main.get_command(app)):
+        told = {option.name: getattr(option, "help", "") or "" for option in command.params}
+        many = name in ("unmask fill", "unmask score", "unmask sample")
+        if "method" in told:
+            assert ("grid or chain" in told["method"]) == many, name
+        if "options" in told:
+            assert all(word in told["options"] for word in ("block", "beam", "pairs")) == many, name
+        assert "a side" not in told.get("candidates", ""), name
+
+
 def test_a_short_flag_stands_for_the_same_option_in_every_command() -> None:
     meant: dict[str, dict[str, str]] = {}
     for name, command in commands(typer.main.get_command(app)):

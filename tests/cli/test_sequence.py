@@ -1,11 +1,15 @@
 """`unmask fill`, `score` and `sample` beyond pairs."""
 
 import json
+import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from unmask.cli.benchmark import show_blanks
 
 Run = Callable[..., Any]
 THREE = "The [MASK] [MASK] is playing [MASK] the casino."
@@ -91,7 +95,7 @@ class TestFill:
         assert "the grid of 3 candidates a blank, whose 27 forward passes" in told
         assert "e+" not in told
         told = parsed(run("fill", "The [MASK] here", "-m", bert, "--json", "--method", "chain"))["notes"][-1]
-        assert told.startswith("1 blank: the chain")
+        assert told == "1 blank: the model's own answer, as by every method"
 
 
 class TestScore:
@@ -128,6 +132,43 @@ class TestScoreFile:
         assert rows[0] == ["line", "tokens", "pll", "chain", "text"]
         assert rows[2] == ["2", "0", "null", "null", ""]
         assert "2 sentences of 6 tokens, 1 without a score" in outcome.err
+
+    def test_with_lengths_the_heads_and_the_sums_say_so(self, run: Run, bert: str, tmp_path: Path) -> None:
+        path = tmp_path / "lines.txt"
+        path.write_text("the old man\na dog\n")
+        command = ("score", path, "-m", bert, "--scores", "pll,chain")
+        plain, outcome = run(*command), run(*command, "--lengths", "uniform:4")
+        rows = [line.split("\t") for line in outcome.out.splitlines()]
+        assert rows[0] == ["line", "tokens", "pll", "chain, any length", "text"]
+        before = [line.split("\t") for line in plain.out.splitlines()]
+        for row, old in zip(rows[1:], before[1:], strict=True):
+            assert row[2] == old[2]
+            assert float(row[3]) == pytest.approx(float(old[3]) - math.log(4), abs=2e-4)
+        shown = float(outcome.err.split("chain, any length ")[1])
+        assert shown == pytest.approx(sum(float(row[3]) for row in rows[1:]) / 5, abs=2e-4)
+        cut = run(*command, "--lengths", "uniform:2")
+        assert cut.out.splitlines()[1].split("\t")[3] == "-inf"
+        assert "chain, any length -inf" in cut.err
+
+    def test_blanks_and_unknown_tokens_are_told_with_their_line(
+        self, run: Run, bert: str, tmp_path: Path
+    ) -> None:
+        path, out = tmp_path / "lines.txt", tmp_path / "out.jsonl"
+        path.write_text("the old [MASK]\nthe 日 man\n")
+        command = ("score", path, "-m", bert, "--scores", "pll", "--out", out)
+        first, again = run(*command), run(*command)
+        assert first == again  # what was kept says the same
+        assert "note: line 1: not scored: it has a blank, [MASK]: put a word there" in first.err
+        assert "note: line 2: a token of the text is unknown to this model" in first.err
+        assert first.out.splitlines()[1] == "1\t3\tnull\tthe old [MASK]"
+        assert float(first.out.splitlines()[2].split("\t")[2]) < 0
+
+    def test_lengths_of_nothing_name_what_can_be_had(self, run: Run, bert: str, tmp_path: Path) -> None:
+        path = tmp_path / "empty.txt"
+        path.write_text("")
+        outcome = run("score", path, "-m", bert, "--lengths", "empirical")
+        assert outcome.code == 2
+        assert "take uniform:M or geometric:M" in outcome.line
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -186,12 +227,28 @@ class TestSample:
         assert "single blanks" in parsed(run(*command, "--option", "block=1"))["notes"][-1]
         assert "unknown construction 'grid'" in run(*command, "--method", "grid").line
 
+    def test_one_blank_is_no_chain_of_pairs(self, run: Run, bert: str) -> None:
+        outcome = run("sample", "The [MASK] here", "--sampler", "chain", "-n", 1, "-m", bert)
+        assert outcome.err == "note: 1 blank: the model's own answer, as by every method\n"
+
     def test_gibbs_says_what_it_is(self, run: Run, bert: str) -> None:
         command = ("sample", "--template", "The [MASK] [MASK] here", "--sampler", "gibbs", "--burn-in", 1)
         outcome = run(*command, "--thin", 1, "-n", 4, "-m", bert)
         assert outcome.code == 0
-        assert "settle at no joint" in outcome.err
-        assert "too few draws to judge whether the chains have settled: take -n 16 or more" in outcome.err
+        assert "--method gibbs" in outcome.err
+        assert "1 a chain after the burn-in" in outcome.err
+        assert "20 are needed, so take --thin 20 or more, or -n 77 or more" in outcome.err
+
+    def test_the_defaults_tell_whether_the_chains_have_settled(self, run: Run, bert: str) -> None:
+        command = ("sample", "The [MASK] [MASK] here", "--sampler", "gibbs", "--support", 8, "-m", bert)
+        answer = parsed(run(*command, "--json"))
+        assert (answer["sweeps"], len(answer["samples"])) == (30, 12)
+        for row in answer["diagnostics"].values():
+            assert 1 <= row["ess"] <= 120
+            assert 0.9 < row["rhat"] < 2
+        assert not any("too few" in note for note in answer["notes"])
+        enough = parsed(run(*command, "--json", "--thin", 1, "-n", 77, "--burn-in", 0))
+        assert not any("too few" in note for note in enough["notes"])
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -258,9 +315,29 @@ class TestBenchmark:
         (tmp_path / "t.txt").write_text("the old man is at the casino\n")
         command = ("benchmark", "blanks", "--data", f"text={tmp_path / 't.txt'}", "--blanks", "2", "-m", bert)
         shown = run(*command, "--methods", "independent, greedy,chain-gibbs", "--sentences", 1)
-        assert "recall@10" in shown.out
-        assert "greedy" in shown.out
-        assert "chain-gibbs" in shown.out
+        head, independent, greedy, chain = (
+            next(line for line in shown.out.splitlines() if name in line)
+            for name in ("recall@1, %", "2   independent", "greedy", "chain-gibbs")
+        )
+        assert re.split(r"  +", head.strip())[4:8] == ["recall@1, %", "@5", "@10", "log-prob."]
+        assert len(re.split(r"  +", independent.strip())) == 8  # it gains nothing over itself
+        assert re.split(r"  +", greedy.strip())[-1] == "-"
+        assert len(re.split(r"  +", chain.strip())) == 10
+
+    def test_no_row_of_blanks_is_folded(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """The widest numbers that a real run gives stand in one line each."""
+        hit = {"value": 0.182, "low": 0.169, "high": 0.197}
+        row = {"data": "snli", "blanks": 4, "method": "independent", "sentences": 3000}
+        row |= {f"recall@{k}": hit for k in (1, 5, 10)}
+        row |= {"log_prob": {"value": -15.79, "low": -16.11, "high": -15.42}}
+        row |= {"gain": {"value": -0.66, "low": -0.71, "high": -0.61}, "recall_gain": hit}
+        rows = [{**row, "method": method} for method in ("independent", "chain-ag", "grid-ag")]
+        show_blanks({"model": "english", "rows": rows})
+        lines = capsys.readouterr().out.splitlines()
+        assert [line for line in lines if "snli" in line and "-15.79" in line] == lines[-4:-1]
+        assert max(map(len, lines)) <= 120
+        assert re.split(r"  +", lines[-2].strip())[-2:] == ["18.2 [16.9, 19.7]", "-0.66 [-0.71, -0.61]"]
+        assert "-0.66" not in lines[-4]
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -7,6 +7,7 @@ import torch
 
 import unmask
 from unmask import Misuse
+from unmask.ask import conditionals
 from unmask.cloze import parse_blanks
 from unmask.sequence.asking import affordable_candidates, grid_conditionals, passes_of_grid
 from unmask.sequence.chain import Chain
@@ -30,6 +31,13 @@ def test_many_blanks_get_the_chain_of_pairs_with_the_reason(bert):
         assert joint.evidence["block"] == 2
         assert f"{blanks} blanks: the chain of pairs (joined by ag, every token" in joint.cloze.notes[-1]
         assert "would hold a few candidates a blank and nothing else" in joint.cloze.notes[-1]
+
+
+def test_what_is_for_pairs_names_what_joins_more(bert):
+    cloze = parse_blanks(THREE, bert.vocabulary, bert.window)
+    with pytest.raises(Misuse, match="3 blanks, and a table of conditionals is of one or two") as refused:
+        conditionals(bert, cloze)
+    assert "join all of them by unmask.fill" in str(refused.value)
 
 
 def test_a_grid_that_holds_every_token_is_taken_by_itself(bert):
@@ -69,6 +77,22 @@ def test_the_chain_from_the_right_reads_the_last_blank_first(bert):
     assert sum(log for _, log in joint.path("old", "man", "at")) == pytest.approx(
         float(joint.log_prob("old", "man", "at"))
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "surest", "block"),
+    [
+        ("[MASK] the old man is at the red house [MASK] [MASK].", 1, (1, 2)),
+        ("[MASK] [MASK] the old man is at the red house [MASK].", 1, (0, 1)),
+        ("[MASK] old [MASK] man [MASK].", 1, (0, 1)),  # as near on both sides: the one before
+        ("[MASK] old [MASK] man [MASK].", 2, (1, 2)),
+    ],
+)
+def test_the_surest_blank_is_joined_with_the_nearest_in_the_text(text, surest, block, bert):
+    joint = unmask.fill(text, mlm=bert, method="chain", order="confidence", support=4)
+    entropies = torch.ones(3).double()
+    entropies[surest] = 0.0
+    assert joint._most_certain((-1, -1, -1), entropies) == block
 
 
 def test_a_filling_is_scored_by_the_chain_over_every_token(bert):

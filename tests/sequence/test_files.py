@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from unmask import Misuse
+from unmask.cloze import parse_blanks
 from unmask.errors import Failure
 from unmask.sequence import files
 from unmask.sequence.files import LineScorer, ScoreSettings, count_lengths, score_file
@@ -166,6 +167,31 @@ def test_lines_beyond_the_window_are_noted_or_cut(mlm_of, settings):
     words = ScoreSettings(model="x", scores=("pll",), support="words")
     (record,) = LineScorer(mlm, words)([(1, "the 日 man")])
     assert record["note"] == "'[UNK]' is no token of the support"
+
+
+@pytest.mark.parametrize(
+    ("architecture", "mask", "other"), [("bert", "[MASK]", "[SEP]"), ("roberta", "<mask>", "</s>")]
+)
+def test_special_tokens_in_a_text_are_no_tokens_to_be_scored(architecture, mask, other, mlm_of):
+    settings = ScoreSettings(model="x", scores=QUICK)
+    texts = [f"the old {mask} is", f"the old {other} is", f"{other} {mask}", "the old man"]
+    records = LineScorer(mlm_of(architecture), settings)(list(enumerate(texts, 1)))
+    assert [r["scores"] is None for r in records] == [True, True, True, False]
+    assert records[0]["note"] == f"it has a blank, {mask}: put a word there, or take unmask fill"
+    assert records[1]["note"] == f"it has {other}, a special token of this model: leave it out"
+    assert "it has a blank" in records[2]["note"]
+    assert "note" not in records[3]
+
+
+def test_unknown_tokens_are_scored_and_noted_as_elsewhere(mlm_of):
+    mlm = mlm_of("bert")
+    (note,) = parse_blanks("the 日 [MASK]", mlm.vocabulary, mlm.window).notes
+    scorer = LineScorer(mlm, ScoreSettings(model="x", scores=QUICK, truncate=True))
+    records = scorer([(1, "the 日 man"), (2, "日 " * 100)])
+    assert records[0]["note"] == note
+    assert records[0]["scores"]["pll"]["log_prob"] < 0
+    assert records[1]["note"].startswith("cut from 100 tokens; 62 tokens of the text are unknown")
+    assert records[1]["scores"]["pll"]["log_prob"] < 0
 
 
 def test_what_cannot_be_is_refused(file, settings, tmp_path):

@@ -10,11 +10,11 @@ from scipy import stats
 from sequence.toy import TableField, cloze_of, draw_tables, few
 from unmask import Misuse, construct
 from unmask.conditionals import exact_conditionals
-from unmask.sequence.diagnostics import diagnose
+from unmask.sequence.diagnostics import diagnose, settled_below
 from unmask.sequence.field import ModelField
 from unmask.sequence.generation import cloze_of as cloze_to_fill
 from unmask.sequence.generation import sample_by_markov_chain
-from unmask.sequence.sampling import BlockGibbs, Draws, Gibbs, Metropolis, log_weight, run_chains
+from unmask.sequence.sampling import BlockGibbs, Gibbs, Metropolis, Trace, log_weight, run_chains
 from unmask.sequence.table import TableJoint
 from unmask.vocabulary import Support
 
@@ -142,14 +142,75 @@ def test_diagnostics_tell_settled_chains_from_stuck_ones():
     settled = run_chains(
         Gibbs(TableField(table_of(3, 3))), chains=4, draws=200, burn_in=10, thin=1, generator=generator
     )
-    found = diagnose(settled)
+    found = diagnose(settled.sweeps)
     assert set(found) == {"log_weight", "blank 0", "blank 1"}
     assert found["log_weight"]["rhat"] < 1.02
     assert found["log_weight"]["ess"] > 200
     apart = torch.stack([torch.full((100,), float(c)) for c in range(4)]).double()
-    stuck = Draws(torch.zeros(4, 100, 1, dtype=torch.long), apart + 0.01 * torch.rand(4, 100))
+    stuck = Trace(torch.zeros(4, 100, 1, dtype=torch.long), apart + 0.01 * torch.rand(4, 100))
     assert diagnose(stuck)["log_weight"]["rhat"] > 2
     assert diagnose(stuck)["blank 0"] == {"ess": None, "rhat": None}  # it never moves
+
+
+def test_every_sweep_after_the_burn_in_is_judged_and_not_the_draws_alone():
+    field = TableField(table_of(3, 3))
+
+    def run(draws, thin):
+        generator = torch.Generator().manual_seed(5)
+        return run_chains(Gibbs(field), chains=4, draws=draws, burn_in=10, thin=thin, generator=generator)
+
+    few_drawn, all_drawn = run(3, 10), run(30, 1)
+    assert few_drawn.ids.shape[1] == 3
+    assert diagnose(few_drawn.sweeps) == diagnose(all_drawn.sweeps)
+    assert all(row["rhat"] is not None for row in diagnose(few_drawn.sweeps).values())
+    nothing = {"ess": None, "rhat": None}
+    assert all(row == nothing for row in diagnose(run(19, 1).sweeps).values())
+
+
+def test_no_more_sweeps_are_effective_than_there_were():
+    """Values that go up and down by turns, for which arviz tells several times their number."""
+    turns = torch.tensor([1.0, -1.0]).repeat(4, 20) + 0.1 * torch.rand(
+        4, 40, generator=torch.Generator().manual_seed(0)
+    )
+    ids = torch.zeros(4, 40, 1, dtype=torch.long)
+    assert diagnose(Trace(ids, turns.double()))["log_weight"]["ess"] == 160
+
+
+def test_chance_alone_does_not_unsettle_short_chains():
+    """Independent draws have settled by definition; 1.01 would say no of most chains of thirty."""
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.zeros(4, 30, 1, dtype=torch.long)
+    rhats = [
+        diagnose(Trace(ids, torch.randn(4, 30, generator=generator).double()))["log_weight"]["rhat"]
+        for _ in range(40)
+    ]
+    assert max(rhats) < settled_below(30)
+    assert sum(rhat > settled_below(100) for rhat in rhats) > 4
+
+
+@pytest.mark.parametrize(
+    ("sampler", "blanks", "told"),
+    [
+        ("gibbs", 1, None),
+        ("block-gibbs", 1, None),
+        ("metropolis", 1, None),
+        ("gibbs", 2, "--method gibbs"),
+        ("block-gibbs", 2, None),
+        ("metropolis", 2, None),
+        ("gibbs", 3, "no joint that could be written down"),
+        ("block-gibbs", 3, "no joint that could be written down"),
+        ("metropolis", 3, None),
+    ],
+)
+def test_chains_are_called_lawless_where_they_are(sampler, blanks, told, mlm_of):
+    mlm = mlm_of("bert")
+    cloze = cloze_to_fill(mlm, length=blanks)
+    settings = {"chains": 1, "draws": 20, "burn_in": 0, "thin": 1, "candidates": 2, "support": 4}
+    notes = [
+        note for note in sample_by_markov_chain(mlm, cloze, sampler, **settings).notes if "R-hat" not in note
+    ]
+    assert len(notes) == (told is not None)
+    assert told is None or told in notes[0]
 
 
 @pytest.mark.parametrize("sampler", ["gibbs", "block-gibbs", "metropolis"])

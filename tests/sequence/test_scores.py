@@ -208,7 +208,8 @@ def test_lengths_are_read_from_files(tmp_path):
 def test_lengths_that_cannot_be_are_refused(text, complaint, tmp_path):
     with pytest.raises(Misuse, match=complaint):
         parse_lengths(text, lambda path: [], tmp_path)
-    for bad in ('{"1": 0.5}', '{"0": 1.0}', "[1]", "{"):
+    nan = '{"1": NaN, "2": 1.0}', '{"1": 1.0, "2": NaN}', '{"1": Infinity, "2": -Infinity}'
+    for bad in ('{"1": 0.5}', '{"0": 1.0}', "[1]", "{", "{}", '{"1": 2.0, "2": -1.0}', *nan):
         (tmp_path / "bad.json").write_text(bad)
         with pytest.raises(Misuse):
             parse_lengths(str(tmp_path / "bad.json"), lambda path: [], tmp_path)

@@ -93,13 +93,57 @@ def tables(compatible):
     )
 
 
-def cost(model, seed=0):
-    return penalty(model, Gather(model), pairs(), mask=MASK, special=special(), huber=1.0, seed=seed)
+def cost(model, seed=0, fillings="true"):
+    return penalty(
+        model,
+        Gather(model),
+        pairs(),
+        mask=MASK,
+        special=special(),
+        huber=1.0,
+        seed=seed,
+        fillings=fillings,
+    )
+
+
+def test_fillings_are_tokens_that_the_tokenizer_has():
+    """An output layer may be wider than the vocabulary: what lies beyond is never drawn."""
+    model = Table(*tables(compatible=False))
+    wide = nn.functional.pad(torch.full((SIZE, SIZE), 0.0), (0, 7, 0, 7), value=50.0)
+    seen = Table(model.first.data, model.second.data)
+    seen.first, seen.second = (nn.Parameter(wide.clone()) for _ in range(2))
+    asked = []
+    forward = seen.forward
+    seen.forward = lambda input_ids: (asked.append(input_ids), forward(input_ids))[1]
+    penalty(seen, Gather(seen), pairs(), mask=MASK, special=special(), huber=1.0, seed=0)
+    assert max(int(ids.max()) for ids in asked) < SIZE
 
 
 def test_conditionals_of_one_joint_cost_nothing():
     model = Table(*tables(compatible=True))
     assert cost(model) < 1e-10
+    assert cost(model, fillings="drawn") < 1e-10
+
+
+def test_drawn_fillings_leave_the_true_tokens_out():
+    """What is asked about with a place held is then what the model draws, not what the text holds."""
+    model = Table(*tables(compatible=False))
+    for table in (model.first, model.second):
+        table.data[:] -= 100  # nothing but token 5 and token 6 is ever drawn
+        table.data[5] += 100
+        table.data[6] += 100
+        table.data[:, 5] += 100
+        table.data[:, 6] += 100
+    asked = []
+    forward = model.forward
+    model.forward = lambda input_ids: (asked.append(input_ids), forward(input_ids))[1]
+    cost(model, fillings="drawn")
+    held = asked[-1][:, 1:3]
+    assert set(held[held != MASK].tolist()) <= {5, 6}
+    asked.clear()
+    cost(model)
+    held = asked[-1][:, 1:3]
+    assert not set(held[held != MASK].tolist()) <= {5, 6}
 
 
 def test_conditionals_that_disagree_cost_and_training_makes_them_agree():

@@ -109,3 +109,32 @@ def test_impossible_rates_are_refused(rates):
 def test_a_corpus_of_special_tokens_only_has_no_unigram():
     with pytest.raises(Misuse, match="other than special"):
         Unigram.of(np.ones(5), SPECIAL)
+
+
+class Spelled:
+    """As much of a tokenizer as masking asks for."""
+
+    mask_token_id, all_special_ids = 0, (0,)
+
+    def __init__(self, *tokens):
+        self.tokens = ["[MASK]", *tokens]
+
+    def __len__(self):
+        return len(self.tokens)
+
+    def convert_ids_to_tokens(self, ids):
+        return [self.tokens[i] for i in ids]
+
+
+@pytest.mark.parametrize("stray", ["▁", "Ġ", "Ġan"])
+def test_a_stray_mark_makes_no_other_words(stray):
+    """▁ is a character and Ġ a letter of Maltese: a WordPiece vocabulary may hold a token that starts so."""
+    vocabulary = Vocabulary.of(
+        Spelled(stray, "dog", "##s", "run", "##ning", "cat", *(f"w{n}" for n in range(30)))
+    )
+    assert vocabulary.continues.nonzero()[0].tolist() == [3, 5]
+
+
+def test_words_marked_at_their_start_go_on_without_a_mark():
+    vocabulary = Vocabulary.of(Spelled("▁dog", "s", "▁run", "ning", "##"))
+    assert vocabulary.continues.nonzero()[0].tolist() == [2, 4, 5]

@@ -72,3 +72,15 @@ def test_token_files_stay_on_disk(toy_tokens):
     assert isinstance(toy_tokens, TokenFile)
     assert isinstance(toy_tokens.ids, np.memmap)
     assert toy_tokens.counts.sum() == len(toy_tokens.ids)
+
+
+def test_a_long_document_is_no_batch_by_itself(tmp_path, marks):
+    """Rows are shuffled, too: sixteen in a row come from many of twenty long documents."""
+    documents, size = 20, 4000
+    ids = np.repeat(np.arange(documents), size) + 10
+    tokens = TokenFile("long", ids, np.arange(documents + 1) * size, np.bincount(ids))
+    packing = Packing(tokens, np.arange(documents), 128, marks)
+    batches = [
+        {int(packing.row(number, 3).ids[1]) for number in range(start, start + 16)} for start in (0, 160, 320)
+    ]
+    assert min(len(batch) for batch in batches) > 6

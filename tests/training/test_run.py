@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 from tiny import ARCHITECTURES, WORDS
 from unmask.training import Settings, train
 from unmask.training.denormals import without_denormals
+from unmask.training.forward import PACKABLE
 
 SCRIPT = Path(__file__).parent / "run_settings.py"
 TINY = {"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -206,7 +208,7 @@ def test_every_architecture_can_be_trained_further(kind, tmp_path, checkpoint):
         batch=2,
         max_length=32,
         hold_out=10,
-        packing=False,
+        packing=kind in PACKABLE,
     )
     result = train(settings, tmp_path / "run")
     assert math.isfinite(result.scores["text"].loss)
@@ -215,6 +217,30 @@ def test_every_architecture_can_be_trained_further(kind, tmp_path, checkpoint):
         for place in (checkpoint(kind), result.model)
     )
     assert not torch.equal(before, after)
+
+
+def test_each_of_several_objectives_is_told_and_a_resumption_raises_no_alarm(tmp_path, toy_tokenizer, capfd):
+    toy_tokenizer.save_pretrained(tmp_path / "tokenizer")
+    settings = Settings(
+        corpora=(f"toy={toy.write_corpus(tmp_path / 'toy.txt')}",),
+        tokenizer=str(tmp_path / "tokenizer"),
+        steps=4,
+        batch=4,
+        max_length=32,
+        save_every=2,
+        log_every=2,
+        next_sentence=True,
+        compatibility=0.5,
+    )
+    result = train(settings, tmp_path / "run")
+    logged = [entry for entry in result.history if "loss" in entry]
+    assert len(logged) == 2
+    for entry in logged:
+        parts = entry["mlm_part"] + entry["next_sentence_part"] + 0.5 * entry["compatibility_part"]
+        assert parts == pytest.approx(entry["loss"], abs=1e-3)
+    assert "(mlm " in capfd.readouterr().err
+    train(replace(settings, steps=6), tmp_path / "run")
+    assert "missing keys" not in capfd.readouterr().err
 
 
 def test_denormal_numbers_are_back_after_a_run():

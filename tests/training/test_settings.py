@@ -29,6 +29,12 @@ def test_a_file_is_read_and_overridden(tmp_path):
         ('optimizer = "sgd"', "adamw or muon"),
         ("save_every = 0", "save_every"),
         ("compatibility = -1.0", "penalty needs"),
+        ("compatibility = nan", "penalty needs"),
+        ('compatibility_fillings = "all"', "true or drawn"),
+        ("masked = nan", "shares of masked and random"),
+        ('vocabulary_kind = "bpe"', "wordpiece or unigram"),
+        ("corpora = [1]", "NAME=FILE"),
+        ("seed = 5000000000", "seed below"),
         ("body_rate = nan", "body_rate above 0"),
         ("head_rate = -1.0", "head_rate above 0"),
         ("dropout = 2.0", "dropout"),
@@ -74,3 +80,9 @@ def test_warmup_and_decay_follow_the_steps_unless_stated():
 
 def test_every_setting_has_a_default():
     assert Settings().masking.rate == 0.15
+
+
+def test_a_trained_vocabulary_is_of_the_kind_that_the_start_has():
+    assert Settings(start="xlm-r-base").trained_kind == "unigram"
+    assert Settings(start="bert-mini").trained_kind == "wordpiece"
+    assert Settings(start="xlm-r-base", vocabulary_kind="wordpiece").trained_kind == "wordpiece"

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import toy
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from unmask.errors import Misuse
 from unmask.training.corpus import Corpus
 from unmask.training.tokenfile import write
-from unmask.training.vocabulary import cut, train_vocabulary
+from unmask.training.vocabulary import XLM_R_SPECIAL, cut, train_vocabulary, wrap
 
 
 @pytest.mark.parametrize(
@@ -98,3 +99,35 @@ def test_a_unigram_vocabulary_can_be_cut_too(toy_corpus, tmp_path):
 def test_an_impossible_cut_is_refused(toy_tokenizer, toy_tokens, size, message):
     with pytest.raises(Misuse, match=message):
         cut(toy_tokenizer, toy_tokens.counts / toy_tokens.counts.sum(), size)
+
+
+def test_a_unigram_vocabulary_stays_one_though_it_has_a_token_of_double_crosses():
+    """As text in Markdown gives it; it is no mark of WordPiece."""
+    special = list(XLM_R_SPECIAL.values())
+    tokens = [*special, "▁the", "▁jax", "##"]
+    backend = Tokenizer(models.Unigram([(token, -1.0) for token in tokens], unk_id=special.index("<unk>")))
+    backend.pre_tokenizer = pre_tokenizers.Metaspace()
+    backend.add_special_tokens(special)
+    tokenizer = wrap(backend, XLM_R_SPECIAL)
+    found = tokenizer("the jax")
+    assert "token_type_ids" not in found
+    assert tokenizer.decode(found["input_ids"], skip_special_tokens=True) == "the jax"
+
+
+def test_the_numbers_of_a_trained_vocabulary_do_not_depend_on_the_run(toy_corpus):
+    numbers = [
+        train_vocabulary(
+            [toy_corpus], kind="wordpiece", size=90, alpha=1.0, lowercase=True, seed=0
+        ).get_vocab()
+        for _ in range(3)
+    ]
+    shared = set.intersection(*(set(found) for found in numbers))
+    assert len(shared) > 80
+    for found in numbers:
+        ordinary = [token for token, _ in sorted(found.items(), key=lambda item: item[1])][5:]
+        assert ordinary == sorted(ordinary)
+
+
+def test_a_vocabulary_too_small_for_the_letters_is_told_to_be_larger(toy_corpus):
+    with pytest.raises(Misuse, match="more than the 10 tokens of vocabulary: ask for more"):
+        train_vocabulary([toy_corpus], kind="wordpiece", size=10, alpha=1.0, lowercase=True, seed=0)

@@ -77,7 +77,8 @@ def blimp(
     for term, row in answer["accuracy"].items():
         rows.append([term, str(row["pairs"]), *(_interval(row[name], 100) for name in settings.scores)])
     if answer["not_scored"]:
-        tell([f"left out: {answer['not_scored']} pairs with a sentence that is empty or beyond the window"])
+        why = "with a sentence that can't be scored (empty, beyond the window, or with a blank)"
+        tell([f"left out: {answer['not_scored']} pairs {why}"])
     title = f"BLiMP accuracy in % with 95 % intervals, {answer['pairs']} pairs, model {model}"
     print_table(
         title, ["phenomenon", "pairs", *settings.scores], rows, set(range(1, 2 + len(settings.scores)))
@@ -116,7 +117,7 @@ def blanks(
     """Recall and log-probability of the true filling of neighbouring blanks, for five methods."""
     from unmask.api import load
     from unmask.models import absolute
-    from unmask.sequence.benchmarks.blanks import METHODS, RECALLS, BlanksSettings, run_blanks
+    from unmask.sequence.benchmarks.blanks import METHODS, BlanksSettings, run_blanks
 
     check_workers(workers, ray)
     try:
@@ -139,20 +140,29 @@ def blanks(
     if json:
         print_json(answer)
         return
-    rows = [
-        [
-            row["data"],
-            str(row["blanks"]),
-            row["method"],
-            str(row["sentences"]),
-            *(_interval(row[f"recall@{k}"], 100) for k in RECALLS),
-            *("-" if row[kind] is None else _interval(row[kind], 1, 2) for kind in ("log_prob", "gain")),
-        ]
-        for row in answer["rows"]
-    ]
-    recalls = (f"recall@{k}, %" for k in RECALLS)
-    columns = ["data", "blanks", "method", "texts", *recalls, "log-prob.", "over independent"]
-    print_table(f"several blanks, 95 % intervals, model {model}", columns, rows, {1, 3, 4, 5, 6, 7, 8})
+    show_blanks(answer)
+
+
+def show_blanks(answer: dict[str, Any]) -> None:
+    """Print a row for each data set, number of blanks and method.
+
+    Intervals stand at the gains, which compare methods on the same texts; --json has all of them.
+    """
+    from unmask.sequence.benchmarks.blanks import RECALLS
+
+    rows = []
+    for row in answer["rows"]:
+        cells = [row["data"], str(row["blanks"]), row["method"], str(row["sentences"])]
+        cells += [f"{100 * row[f'recall@{k}']['value']:.1f}" for k in RECALLS]
+        cells.append("-" if row["log_prob"] is None else f"{row['log_prob']['value']:.2f}")
+        for name, scale, digits in (("recall_gain", 100, 1), ("gain", 1, 2)):
+            told = "-" if row[name] is None else _interval(row[name], scale, digits)
+            cells.append("" if row["method"] == "independent" else told)
+        rows.append(cells)
+    recalls = ["recall@1, %", *(f"@{k}" for k in RECALLS[1:])]
+    columns = ["data", "blanks", "method", "texts", *recalls, "log-prob.", "gain in recall@1", "in log-prob."]
+    title = f"several blanks, with 95 % intervals of the gain over independent, model {answer['model']}"
+    print_table(title, columns, rows, {1, *range(3, len(columns))})
 
 
 @benchmarks.command()
@@ -163,7 +173,9 @@ def mutants(
     ],
     first: Annotated[int, typer.Option("--first", help="The number of its first letter.")] = 1,
     model: o.Model = "english",
-    method: o.Method = "ag",
+    method: Annotated[
+        str, typer.Option("--method", help="The construction that joins pairs of positions.")
+    ] = "ag",
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
     allow_pickle: o.AllowPickle = False,

@@ -14,8 +14,8 @@ from unmask.cli.terminal import basis, percent, print_json, print_table, say, te
 def explain(
     text: o.Text,
     model: o.Model = "english",
-    method: o.Method = "ag",
-    options: o.Options = None,
+    method: o.PairMethod = "ag",
+    options: o.PairOptions = None,
     candidates: o.Candidates = "auto",
     completion: o.Completion = "learned",
     support: o.SupportName = "auto",

@@ -20,12 +20,20 @@ Model = Annotated[
     str, typer.Option("--model", "-m", help="'english' (embedded), a directory, or a hub name.")
 ]
 Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        help="The construction of the joint ('unmask compare' shows them); for three or more blanks also "
+        "grid or chain.",
+    ),
+]
+PairMethod = Annotated[
     str, typer.Option("--method", help="The construction of the joint ('unmask compare' shows them).")
 ]
 Candidates = Annotated[
     str,
     typer.Option(
-        "--candidates", "-k", help="Tokens a side the model is asked about: a number, all, or auto."
+        "--candidates", "-k", help="Tokens a blank the model is asked about: a number, all, or auto."
     ),
 ]
 Completion = Annotated[
@@ -43,6 +51,14 @@ Include = Annotated[
     typer.Option("--include", help="A word that the model is asked about in any case, however unlikely."),
 ]
 Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        help="Of the construction, as NAME=VALUE: pivot, order, power, rounds, tolerance, sweeps; of the "
+        "chain of three or more blanks: order, block, beam, pairs.",
+    ),
+]
+PairOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--option", help="Of the construction, as NAME=VALUE: pivot, order, power, rounds, tolerance, sweeps."

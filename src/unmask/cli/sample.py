@@ -56,7 +56,7 @@ def sample(
     sampler: Sampler = "joint",
     chains: Chains = 4,
     burn_in: BurnIn = 50,
-    thin: Thin = 5,
+    thin: Thin = 10,
     energy: Energy = "mrf-prob",
     model: o.Model = "english",
     method: o.Method = "ag",
@@ -143,7 +143,8 @@ def show_chains(answer: dict[str, Any]) -> None:
         [name, *("-" if row[key] is None else f"{row[key]:.2f}" for key in ("ess", "rhat"))]
         for name, row in answer["diagnostics"].items()
     ]
-    print_table("have the chains settled?", ["quantity", "effective draws", "R-hat"], judged, {1, 2})
+    title = f"have the chains settled? {answer['sweeps']} sweeps each after the burn-in"
+    print_table(title, ["quantity", "effective sweeps", "R-hat"], judged, {1, 2})
     if answer["accept_rates"] is not None:
         say(
             "accepted: "

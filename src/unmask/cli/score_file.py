@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -54,7 +55,7 @@ def score_file(
     from unmask.sequence.files import score_file as run
     from unmask.sequence.lengths import parse_lengths
     from unmask.sequence.pairs import PAIR_CANDIDATES
-    from unmask.sequence.scores import SCORES
+    from unmask.sequence.scores import DISTRIBUTIONS, SCORES
     from unmask.sequence.sentences import Reader
 
     count = o.parse_candidates(candidates)
@@ -87,30 +88,40 @@ def score_file(
         for record in records:
             print_json(record)
         return
-    show(records, settings.scores, known is not None)
+    columns = {name: (name, "log_prob") for name in settings.scores}
+    if known is not None:
+        columns |= {
+            name: (f"{name}, any length", "log_prob_of_text")
+            for name in settings.scores
+            if name in DISTRIBUTIONS
+        }
+    show(records, columns)
 
 
-def show(records: Any, scores: tuple[str, ...], of_any_length: bool) -> None:
-    """Print a row for each line as it comes, tabs between the columns, and the sums at the end."""
-    say("\t".join(["line", "tokens", *scores, "text"]))
+def show(records: Any, columns: dict[str, tuple[str, str]]) -> None:
+    """Print a row for each line as it comes, tabs between the columns, and the sums at the end.
+
+    `columns` gives each score's head, and which of its numbers stands below it.
+    """
+    heads = [head for head, _ in columns.values()]
+    say("\t".join(["line", "tokens", *heads, "text"]))
     tokens, lines, missing = 0, 0, 0
-    sums = dict.fromkeys(scores, 0.0)
+    sums = [0.0] * len(columns)
     for record in records:
         found = record["scores"]
-        cells = ["null"] * len(scores)
+        cells = ["null"] * len(columns)
         if found:
-            key = "log_prob_of_text" if of_any_length else "log_prob"
-            totals = [found[name].get(key, found[name]["log_prob"]) for name in scores]
-            cells = ["-inf" if total is None else f"{total:.4f}" for total in totals]
+            given = [found[name][key] for name, (_, key) in columns.items()]
+            totals = [-math.inf if total is None else total for total in given]
+            cells = [f"{total:.4f}" for total in totals]
             tokens, lines = tokens + record["length"], lines + 1
-            for name in scores:
-                sums[name] += found[name]["log_prob"]
+            sums = [a + b for a, b in zip(sums, totals, strict=True)]
         else:
             missing += 1
-            if "note" in record:
-                tell([f"line {record['key']}: not scored: {record['note']}"])
+        if "note" in record:
+            tell([f"line {record['key']}: {'' if found else 'not scored: '}{record['note']}"])
         say("\t".join([str(record["key"]), str(record["length"]), *cells, record["text"]]))
     if tokens:
-        means = ", ".join(f"{name} {sums[name] / tokens:.4f}" for name in scores)
+        means = "; ".join(f"{head} {total / tokens:.4f}" for head, total in zip(heads, sums, strict=True))
         empty = f", {missing} without a score" if missing else ""
         tell([f"{lines} sentences of {tokens:,} tokens{empty}; nats a token: {means}"])

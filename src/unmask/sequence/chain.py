@@ -8,7 +8,8 @@ factor sums to 1, so the product does, over all V^n fillings, with nothing to no
 and so is `sample`. `top` is a beam search.
 
 The order is left to right, as given, or by confidence: next comes the blank whose distribution has the
-smallest entropy, given what is filled already (and, in blocks of two, the nearest that is still blank). Which
+smallest entropy, given what is filled already (and, in blocks of two, the one of those still blank that is
+nearest in the text). Which
 blank that is depends on the tokens before, but on nothing else, so that every filling has one path and the
 sum over all is still 1.
 """
@@ -212,7 +213,8 @@ class Chain(SequentialJoint):
     def _most_certain(self, state: Filled, entropies: Tensor) -> Block:
         left = [b for b in range(self.blanks) if state[b] == STILL_BLANK]
         first = min(left, key=lambda b: (float(entropies[b]), b))
-        others = sorted((abs(b - first), b) for b in left if b != first)
+        at = self.cloze_blanks
+        others = sorted((abs(at[b] - at[first]), b) for b in left if b != first)
         if self._size == 1 or not others:
             return (first,)
         return tuple(sorted((first, others[0][1])))

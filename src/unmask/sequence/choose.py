@@ -186,6 +186,8 @@ def _chain(
     on = "every token" if joined >= len(largest) else f"{joined} candidates"
     what = "single blanks" if block == 1 else f"pairs (joined by {pairwise}, {on} a blank)"
     why = f"{_count(cloze)}: the chain of {what}, {shown}"
+    if blanks == 1:  # a chain of nothing: there is no order, and no pair to join
+        why = "1 blank: the model's own answer, as by every method"
     return chain, why
 
 

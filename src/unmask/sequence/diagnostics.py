@@ -1,9 +1,13 @@
 """Have the chains settled? Effective sample size and R-hat, by arviz.
 
 Both are for numbers, and fillings are tokens. So they are taken of the chains' log-weight, and for each blank
-of whether it holds the token that it holds most often. R-hat (rank-normalised, split; Vehtari et al. 2021)
-compares chains with each other and with their own halves: above 1.01 they have not settled. Chains that
-never move, or of fewer than four draws, can't be judged: None.
+of whether it holds the token that it holds most often; over every sweep after the burn-in, not over the few
+that are drawn. R-hat (rank-normalised, split; Vehtari et al. 2021) compares chains with each other and with
+their own halves. Above 1.01 they have not settled, where they are long enough for that bound: the halves of
+chains of some tens of sweeps differ by a few hundredths by chance alone, so that for these it is the older
+1.1. Chains that never move, or of fewer than `FEWEST_SWEEPS`, can't be judged: None. The effective size is
+that of the sweeps, and no more than their number: antithetic chains, of which more could be said, are rare,
+and mere chance looks like them.
 """
 
 from __future__ import annotations
@@ -16,19 +20,27 @@ import numpy as np
 import torch
 
 from unmask.errors import Misuse
-from unmask.sequence.sampling import Draws
+from unmask.sequence.sampling import Trace
 
-FEWEST_DRAWS = 4
+FEWEST_SWEEPS = 20
+"""Sweeps a chain below which nothing is said."""
+LONG = 100
+"""Sweeps a chain from which on R-hat is held to the stricter bound."""
 
 
-def diagnose(draws: Draws) -> dict[str, dict[str, float | None]]:
+def settled_below(sweeps: int) -> float:
+    """Return the R-hat above which chains of so many sweeps have not settled."""
+    return 1.01 if sweeps >= LONG else 1.1
+
+
+def diagnose(trace: Trace) -> dict[str, dict[str, float | None]]:
     """Return {quantity: {"ess", "rhat"}} for the log-weight and for each blank."""
-    traces = {"log_weight": draws.log_weights.numpy()}
-    for blank in range(draws.ids.shape[-1]):
-        column = draws.ids[:, :, blank]
+    traces = {"log_weight": trace.log_weights.numpy()}
+    for blank in range(trace.ids.shape[-1]):
+        column = trace.ids[:, :, blank]
         common = torch.mode(column.flatten()).values
         traces[f"blank {blank}"] = (column == common).double().numpy()
-    return {name: {"ess": _ess(trace), "rhat": _rhat(trace)} for name, trace in traces.items()}
+    return {name: {"ess": _ess(values), "rhat": _rhat(values)} for name, values in traces.items()}
 
 
 def _arviz() -> Any:
@@ -42,7 +54,8 @@ def _arviz() -> Any:
 
 
 def _ess(trace: np.ndarray[Any, Any]) -> float | None:
-    return _judged(trace, "ess")
+    found = _judged(trace, "ess")
+    return None if found is None else min(found, float(trace.size))
 
 
 def _rhat(trace: np.ndarray[Any, Any]) -> float | None:
@@ -50,7 +63,7 @@ def _rhat(trace: np.ndarray[Any, Any]) -> float | None:
 
 
 def _judged(trace: np.ndarray[Any, Any], what: str) -> float | None:
-    if trace.shape[1] < FEWEST_DRAWS or np.ptp(trace) == 0:
+    if trace.shape[1] < FEWEST_SWEEPS or np.ptp(trace) == 0:
         return None
     arviz = _arviz()
     with np.errstate(all="ignore"):  # a half of a chain that never moves has no variance

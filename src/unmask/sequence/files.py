@@ -2,8 +2,9 @@
 
 Lines are read and scored some at a time, so that a file of any size takes no more memory than these; each
 line becomes one record, in the order of the file. An empty line keeps its place and has null scores, and so
-does a line that is longer than the model's window, with a note. With a file of records (`unmask.records`) a
-killed run goes on where it was.
+does, with a note, a line that is longer than the model's window, or that spells one of its special tokens: a
+mask in a sentence is a blank, and no token to be scored. A line with tokens that the model does not know is
+scored, with a note. With a file of records (`unmask.records`) a killed run goes on where it was.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from unmask.cloze import unknown_note
 from unmask.errors import Misuse
 from unmask.mlm import MaskedLM
 from unmask.models import absolute, weights_digest
@@ -84,6 +86,7 @@ class LineScorer:
         everything = Support.everything(mlm.vocabulary)
         self._support = everything if settings.support == "all" else Support.words(mlm.vocabulary)
         self._known = set(self._support.ids.tolist())
+        self._special = mlm.vocabulary.special_ids - {mlm.tokenizer.unk_token_id}
         self._score = SentenceScorer(
             mlm, settings.scores, support=self._support, candidates=settings.candidates
         )
@@ -110,15 +113,28 @@ class LineScorer:
         if len(sentence.ids) > window and self.settings.truncate and len(sentence):
             sentence = self._read.of_ids(sentence.tokens[: window - len(sentence.ids) + len(sentence)])
             record |= {"note": f"cut from {record['length']} tokens", "length": len(sentence)}
+        typed = [t for t in sentence.tokens if t in self._special]
         strange = set(sentence.tokens) - self._known
         if len(sentence.ids) > window:
             record["note"] = f"{len(sentence.ids)} tokens, and the model's window holds {window}"
+        elif typed:
+            record["note"] = self._not_text(typed)
         elif strange:
             record["note"] = f"'{vocabulary.token(min(strange))}' is no token of the support"
         elif len(sentence):
+            unknown = unknown_note(sentence.tokens, vocabulary)
+            if unknown is not None:
+                record["note"] = "; ".join([*([record["note"]] if "note" in record else []), unknown])
             record |= {"tokens": [vocabulary.token(t) for t in sentence.tokens], "scores": {}}
             return record, sentence
         return record, None
+
+    def _not_text(self, typed: list[int]) -> str:
+        """Say why a line with special tokens is not scored."""
+        mask = self.mlm.vocabulary.mask_id
+        if mask in typed:
+            return f"it has a blank, {self.mlm.vocabulary.token(mask)}: put a word there, or take unmask fill"
+        return f"it has {self.mlm.vocabulary.token(typed[0])}, a special token of this model: leave it out"
 
 
 def with_lengths(record: Record, lengths: Lengths | None) -> Record:

@@ -22,7 +22,7 @@ from unmask.errors import Misuse
 from unmask.mlm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.sequence.choose import supports_of
-from unmask.sequence.diagnostics import FEWEST_DRAWS, diagnose
+from unmask.sequence.diagnostics import FEWEST_SWEEPS, diagnose, settled_below
 from unmask.sequence.field import ModelField
 from unmask.sequence.pairs import PAIR_CANDIDATES
 from unmask.sequence.sampling import BlockGibbs, Draws, Gibbs, Kernel, Metropolis, run_chains
@@ -92,7 +92,7 @@ def sample_by_markov_chain(
     chains: int = 4,
     draws: int = 10,
     burn_in: int = 50,
-    thin: int = 5,
+    thin: int = 10,
     energy: str = "mrf-prob",
     method: str = "ag",
     candidates: int | str = "auto",
@@ -141,12 +141,8 @@ def sample_by_markov_chain(
         generator=generator,
         progress=progress,
     )
-    diagnostics = diagnose(found)
-    notes = _warnings(sampler, diagnostics)
-    if draws < FEWEST_DRAWS:
-        notes.append(
-            f"too few draws to judge whether the chains have settled: take -n {chains * FEWEST_DRAWS} or more"
-        )
+    diagnostics = diagnose(found.sweeps)
+    notes = _law(sampler, len(cloze.blanks)) + _verdict(diagnostics, chains, draws, thin)
     evidence = {
         "method": method if sampler == "block-gibbs" else sampler,
         "candidates": count if sampler == "block-gibbs" else None,
@@ -157,19 +153,38 @@ def sample_by_markov_chain(
     return Generated(found, cloze, field.passes, diagnostics, tuple(notes), evidence)
 
 
-def _warnings(sampler: str, diagnostics: dict[str, dict[str, float | None]]) -> list[str]:
-    notes = []
-    if sampler != "metropolis":
-        notes.append(
-            "the model's conditionals need not fit together, so these chains settle at no joint that could "
-            "be written down: use --sampler chain or metropolis for draws from a known distribution"
-        )
+def _law(sampler: str, blanks: int) -> list[str]:
+    """Say what the chains settle at, where that is no joint that could be written down."""
+    # one blank is drawn from its own distribution, and a pair of block-Gibbs from its joint
+    if sampler == "metropolis" or blanks == 1 or (sampler == "block-gibbs" and blanks == 2):
+        return []
+    if blanks == 2:
+        return [
+            "the model's conditionals need not fit together, so what these chains settle at depends on which "
+            "blank is redrawn last: for two blanks --method gibbs, without --sampler, computes that law, the "
+            "mean of both cases, and draws from it"
+        ]
+    return [
+        "the model's conditionals need not fit together, so these chains settle at no joint that could "
+        "be written down: use --sampler chain or metropolis for draws from a known distribution"
+    ]
+
+
+def _verdict(
+    diagnostics: dict[str, dict[str, float | None]], chains: int, draws: int, thin: int
+) -> list[str]:
+    """Say whether the chains have settled, if they have not or if it can't be told."""
+    sweeps = draws * thin
+    if sweeps < FEWEST_SWEEPS:
+        return [
+            f"too few sweeps to judge whether the chains have settled, {sweeps} a chain after the burn-in: "
+            f"{FEWEST_SWEEPS} are needed, so take --thin {-(-FEWEST_SWEEPS // draws)} or more, or -n "
+            f"{chains * (-(-FEWEST_SWEEPS // thin) - 1) + 1} or more"
+        ]
     rhats = [row["rhat"] for row in diagnostics.values() if row["rhat"] is not None]
-    if rhats and max(rhats) > 1.01:
-        notes.append(
-            f"R-hat reaches {max(rhats):.2f}: the chains have not settled, take more --burn-in or --thin"
-        )
-    return notes
+    if rhats and max(rhats) > settled_below(sweeps):
+        return [f"R-hat reaches {max(rhats):.2f}: the chains have not settled, take more --burn-in or --thin"]
+    return []
 
 
 def generated_answer(
@@ -200,6 +215,7 @@ def generated_answer(
         "length": len(generated.cloze.ids),
         "blank_positions": list(generated.cloze.blanks),
         "passes": generated.passes,
+        "sweeps": generated.draws.sweeps.ids.shape[1],
         "accept_rates": None if accepted is None else accepted.tolist(),
         "diagnostics": generated.diagnostics,
         "notes": [*generated.cloze.notes, *generated.notes],

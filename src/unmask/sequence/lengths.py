@@ -55,7 +55,9 @@ def counted(lengths: Iterable[int], name: str = "empirical") -> Lengths:
     counts = Counter(n for n in lengths if n >= 1)
     total = sum(counts.values())
     if not total:
-        raise Misuse("no sentence has a token, so that there are no lengths to count: give --lengths")
+        raise Misuse(
+            "no sentence has a token, so that there are no lengths to count: take uniform:M or geometric:M"
+        )
     mean = sum(n * c for n, c in counts.items()) / total
     tail, share = geometric(max(2.0, mean)), 1 / (total + 1)
 
@@ -90,12 +92,15 @@ def uniform(most: int) -> Lengths:
 
 def given(probabilities: Mapping[int, float], name: str = "given") -> Lengths:
     """Return the distribution with these probabilities, which must sum to 1."""
+    # written so that NaN, which is neither above nor below anything, is refused
+    for length, p in probabilities.items():
+        if not (length >= 1 and 0 <= p <= 1):
+            raise Misuse(
+                f"expected probabilities from 0 to 1 of lengths from 1 on, got {p:g} for the length {length}"
+            )
     total = math.fsum(probabilities.values())
-    if min(probabilities, default=0) < 1 or min(probabilities.values()) < 0 or abs(total - 1) > 1e-6:
-        raise Misuse(
-            f"expected probabilities of lengths from 1 on that sum to 1, got {dict(probabilities)}, which "
-            f"sum to {total:g}"
-        )
+    if abs(total - 1) > 1e-6:
+        raise Misuse(f"expected probabilities of lengths that sum to 1, got some that sum to {total:g}")
     return Lengths(
         name,
         lambda n: math.log(probabilities[n]) if probabilities.get(n, 0) > 0 else -math.inf,

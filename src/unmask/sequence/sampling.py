@@ -15,7 +15,8 @@
   (`mrf-prob`) or sum_i logit(x_i | x_-i) (`mrf-logit`), as the constructions of those names (Goyal et al.
   2022). Each proposal costs n passes, for the weight.
 
-All chains move together, a batch of passes a step. Draws begin after `burn_in` sweeps, `thin` sweeps apart.
+All chains move together, a batch of passes a step. Draws begin after `burn_in` sweeps, `thin` sweeps apart;
+the sweeps between them are kept for the diagnostics.
 """
 
 from __future__ import annotations
@@ -34,12 +35,30 @@ ENERGIES = ("mrf-prob", "mrf-logit")
 
 
 @dataclass(frozen=True)
-class Draws:
-    """What chains drew, [chains, draws, blanks], the log-weights [chains, draws], accept rates [chains]."""
+class Trace:
+    """Where chains were after each sweep, [chains, sweeps, blanks], and the log-weights [chains, sweeps]."""
 
     ids: Tensor
     log_weights: Tensor
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What chains drew: every `thin`-th of the sweeps after the burn-in; and the accept rates [chains]."""
+
+    sweeps: Trace
+    thin: int = 1
     accepted: Tensor | None = None
+
+    @property
+    def ids(self) -> Tensor:
+        """The fillings drawn, [chains, draws, blanks]."""
+        return self.sweeps.ids[:, self.thin - 1 :: self.thin]
+
+    @property
+    def log_weights(self) -> Tensor:
+        """Their log-weights, [chains, draws]."""
+        return self.sweeps.log_weights[:, self.thin - 1 :: self.thin]
 
 
 class Kernel(ABC):
@@ -170,8 +189,8 @@ def run_chains(
     sweeps = burn_in + draws * thin
     for number in progress.over(range(sweeps), total=sweeps, stage="sweeps"):
         states, log_weights = kernel.sweep(states, generator)
-        done = number + 1 - burn_in
-        if done > 0 and done % thin == 0:
+        if number >= burn_in:
             kept.append(states)
             weights.append(log_weights)
-    return Draws(torch.stack(kept, dim=1), torch.stack(weights, dim=1), kernel.accept_rates())
+    trace = Trace(torch.stack(kept, dim=1), torch.stack(weights, dim=1))
+    return Draws(trace, thin, kernel.accept_rates())

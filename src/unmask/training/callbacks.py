@@ -54,8 +54,10 @@ class StepLines(TrainerCallback):  # type: ignore[misc]
         where = f"step {state.global_step}/{self.steps}"
         if "loss" in logs:
             a_step = (time.monotonic() - self.begun) / max(state.global_step - self.first, 1)
+            parts = [f"{name[:-5]} {part:.4f}" for name, part in logs.items() if name.endswith("_part")]
+            told = f" ({', '.join(parts)})" if parts else ""
             self._say(
-                f"{where}  loss {logs['loss']:.4f}  {self.units / a_step:.0f} {self.unit}/s  "
+                f"{where}  loss {logs['loss']:.4f}{told}  {self.units / a_step:.0f} {self.unit}/s  "
                 f"{clock(a_step * (self.steps - state.global_step))} left"
             )
         measured = self.measured({n[5:]: value for n, value in logs.items() if n.startswith("eval_")})

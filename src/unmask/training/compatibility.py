@@ -7,14 +7,15 @@ from one joint distribution, both give the same log odds ratio (Arnold and Press
         = log p(b|a) − log p(b′|a) − log p(b|a′) + log p(b′|a′).
 
 The normalisers cancel on both sides, so raw logits will do, and no softmax over the vocabulary is needed.
-The penalty is the Huber loss of the difference of the two sides. a and b are the true tokens, a′ and b′ are
-drawn from the model's own distribution with both positions masked, so that the penalty looks where the
-model puts its mass. One text costs four forward passes (B holding b or b′ with A masked, and the mirror) at
-one position each, and one pass without gradients for the draw.
+The penalty is the Huber loss of the difference of the two sides. a and b are the true tokens (or drawn, too),
+a′ and b′ are drawn from the model's own distribution with both positions masked, so that the penalty looks
+where the model puts its mass. One text costs four forward passes (B holding b or b′ with A masked, and the
+mirror) at one position each, and one pass without gradients for the draw.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,23 +28,30 @@ from unmask.training.batches import Batch
 from unmask.training.forward import Gathering, token_logits
 from unmask.training.masking import IGNORED
 
+FILLINGS = ("true", "drawn")
+"""What is set against a drawn filling: the true token, or another drawn one."""
+
 
 @dataclass(frozen=True)
 class Compatibility:
-    """How much, on how many texts of a batch, how far apart, and where the square turns into a line."""
+    """How much, on how many texts of a batch, how far apart, where the square turns into a line, and what."""
 
     weight: float = 0.0
     texts: int = 4
     nearest: int = 1
     farthest: int = 8
     huber: float = 1.0
+    fillings: str = "true"
 
     def __post_init__(self) -> None:
-        if self.weight < 0 or self.texts < 1 or self.huber <= 0 or not 1 <= self.nearest <= self.farthest:
+        fit = 0 <= self.weight < math.inf and self.texts >= 1 and 0 < self.huber < math.inf
+        if not (fit and 1 <= self.nearest <= self.farthest):
             raise Misuse(
                 "the penalty needs weight ≥ 0, texts ≥ 1, huber > 0 and 1 ≤ nearest ≤ farthest, got "
                 f"{self.weight}, {self.texts}, {self.huber}, {self.nearest} and {self.farthest}"
             )
+        if self.fillings not in FILLINGS:
+            raise Misuse(f"expected compatibility_fillings {' or '.join(FILLINGS)}, got {self.fillings!r}")
 
 
 @dataclass(frozen=True)
@@ -109,6 +117,7 @@ def penalty(
     special: Tensor,
     huber: float,
     seed: int,
+    fillings: str = "true",
 ) -> Tensor:
     """The mean Huber loss of the difference of the two log odds ratios, over the texts."""
     count = len(pairs.places)
@@ -118,20 +127,24 @@ def penalty(
         both = pairs.batch["input_ids"].scatter(1, pairs.places, mask)
         logits = _logits(model, gathering, pairs.batch, both, index.repeat(2), pairs.places.T.flatten())
         generator = torch.Generator().manual_seed(seed)
-        # a special token is no filling
+        # a special token is no filling, nor is one that the tokenizer does not have
         logits[:, : len(special)].masked_fill_(special.to(logits.device), -torch.inf)
+        logits[:, len(special) :] = -torch.inf
         chances = logits.float().softmax(-1).cpu()  # drawn there, so that every device draws the same
-        other = torch.multinomial(chances, 1, generator=generator).view(2, count).T.to(true.device)
-    fillings = torch.stack([true, other], dim=2)  # [texts, place, true or drawn]
+        other, another = (
+            torch.multinomial(chances, 1, generator=generator).view(2, count).T.to(true.device)
+            for _ in range(2)
+        )
+    chosen = torch.stack([true if fillings == "true" else another, other], dim=2)  # [texts, place, filling]
 
     # four inputs a text: for each place held, its two fillings, the other place masked
     inputs, columns, targets = [], [], []
     for held in (1, 0):
         for which in (0, 1):
             ids = pairs.batch["input_ids"].scatter(1, pairs.places, mask)
-            inputs.append(ids.scatter(1, pairs.places[:, held : held + 1], fillings[:, held, which][:, None]))
+            inputs.append(ids.scatter(1, pairs.places[:, held : held + 1], chosen[:, held, which][:, None]))
             columns.append(pairs.places[:, 1 - held])
-            targets.append(fillings[:, 1 - held])
+            targets.append(chosen[:, 1 - held])
     repeated = {name: value.repeat(4, 1) for name, value in pairs.batch.items()}
     logits = _logits(
         model,

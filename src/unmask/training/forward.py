@@ -25,7 +25,7 @@ from unmask.training.masking import IGNORED
 BERT_LIKE = {"bert", "roberta", "xlm-roberta", "camembert", "electra"}
 """Architectures whose last layer is `attention.output` followed by position-wise blocks."""
 
-PACKABLE = BERT_LIKE | {"distilbert", "esm"}
+PACKABLE = BERT_LIKE | {"distilbert"}
 """Architectures that take a mask [batch, 1, length, length] as it is."""
 
 

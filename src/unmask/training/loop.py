@@ -34,6 +34,8 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
         self.gathering = Gathering(self.model)
         self.special = torch.from_numpy(materials.vocabulary.special)
         self._scored: tuple[int, dict[str, Score]] | None = None
+        self._parts: dict[str, Tensor] = {}  # sums of the objectives since the last log
+        self._parts_from = 0  # and the step of that
         # the loss is divided by the predictions of the whole step, over all parts and processes
         self.model_accepts_loss_kwargs = self.loss_is_scaled_for_ga = True
 
@@ -66,15 +68,41 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
         logits = token_logits(output)
         count = len(true) if num_items_in_batch is None else num_items_in_batch
         processes = self.accelerator.num_processes
-        loss = functional.cross_entropy(logits, true, reduction="sum") / max(int(count), 1) * processes
+        parts = {
+            "mlm": functional.cross_entropy(logits, true, reduction="sum") / max(int(count), 1) * processes
+        }
         if "next_sentence_label" in inputs:
             follows = functional.cross_entropy(
                 output.seq_relationship_logits, inputs["next_sentence_label"], reduction="sum"
             )
-            loss = loss + follows / self.settings.batch * processes
+            parts["next_sentence"] = follows / self.settings.batch * processes
+        loss = sum(parts.values(), start=torch.zeros((), device=logits.device))
         if self.settings.compatibility > 0:
-            loss = loss + self._penalty(inputs) * self.settings.compatibility / self.settings.accumulate
+            parts["compatibility"] = self._penalty(inputs) / self.settings.accumulate
+            loss = loss + self.settings.compatibility * parts["compatibility"]
+        if not self._parts:
+            self._parts_from = self.state.global_step
+        for name, part in parts.items() if len(parts) > 1 else ():
+            self._parts[name] = self._parts.get(name, 0) + part.detach()
         return (loss, output) if return_outputs else loss
+
+    def log(self, logs: dict[str, float], *arguments: Any, **named: Any) -> None:
+        """Tell each of several objectives beside their sum: the mean over the steps since the last log."""
+        if "loss" in logs:
+            steps = max(1, self.state.global_step - self._parts_from)
+            for name, total in self._parts.items():
+                logs[f"{name}_part"] = float(self.accelerator.gather(total[None]).mean()) / steps
+            self._parts = {}
+        super().log(logs, *arguments, **named)
+
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """Say nothing of weights that are tied to others: a checkpoint holds them once."""
+        named = dict(self.model.named_parameters(remove_duplicate=False))
+        missing = set(load_result.missing_keys)
+        there = {id(weight) for name, weight in named.items() if name not in missing}
+        lost = [name for name in missing if name not in named or id(named[name]) not in there]
+        if lost or load_result.unexpected_keys:
+            super()._issue_warnings_after_load(load_result)
 
     def _penalty(self, inputs: dict[str, Tensor]) -> Tensor:
         rule = self.settings.penalty
@@ -96,6 +124,7 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
             special=self.special,
             huber=rule.huber,
             seed=seed,
+            fillings=rule.fillings,
         )
 
     def scores(self) -> dict[str, Score]:

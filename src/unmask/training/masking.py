@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmask.errors import Misuse
+from unmask.vocabulary import start_mark_of
 
 IGNORED = -100
 """The label of a token that is not predicted, as torch's cross-entropy has it."""
@@ -65,7 +66,7 @@ class Masking:
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1:
             raise Misuse(f"expected a masking rate between 0 and 1, got {self.rate}: 0.15 is BERT's")
-        if min(self.masked, self.randomised) < 0 or self.masked + self.randomised > 1 + 1e-9:
+        if not (min(self.masked, self.randomised) >= 0 and self.masked + self.randomised <= 1 + 1e-9):
             raise Misuse(
                 f"expected shares of masked and random tokens that sum to at most 1, got {self.masked} and "
                 f"{self.randomised}: BERT's are 0.8 and 0.1"
@@ -88,8 +89,9 @@ class Vocabulary:
         tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
         special = np.zeros(len(tokens), dtype=bool)
         special[tokenizer.all_special_ids] = True
-        marked = np.array([token.startswith(("▁", "Ġ")) for token in tokens])
-        if marked.any():
+        mark = start_mark_of(tokens)
+        if mark is not None:
+            marked = np.array([token.startswith(mark) for token in tokens])
             return cls(tokenizer.mask_token_id, special, ~marked & ~special)
         pieces = np.array([token.startswith("##") and len(token) > 2 for token in tokens])
         return cls(tokenizer.mask_token_id, special, pieces)

@@ -3,8 +3,9 @@
 A row of `max_length` tokens holds one or more segments, each `[CLS] text [SEP]`, so that short paragraphs
 do not waste a row on padding. A segment's positions start at 0 and attention stays inside it (see
 `forward.py`): what the model learns of a segment is what it would learn of it alone. A document that does
-not fit goes on in the next row. The plan of an epoch is a pure function of the seed and the epoch, so that
-any row can be made at any time, which is what an exact resumption needs.
+not fit goes on in another row; the rows are shuffled, too, so that a long document does not fill a batch by
+itself. The plan of an epoch is a pure function of the seed and the epoch, so that any row can be made at any
+time, which is what an exact resumption needs.
 """
 
 from __future__ import annotations
@@ -85,27 +86,30 @@ class Packing:
         while not ends or number >= ends[-1]:
             ends.append((ends[-1] if ends else 0) + len(self._epoch(seed, len(ends))[2]) - 1)
         epoch = bisect_right(ends, number)
-        plan, order, bounds = self._epoch(seed, epoch)
-        number -= ends[epoch - 1] if epoch else 0
-        return self._fill(plan[bounds[number] : bounds[number + 1]], order)
+        plan, order, bounds, turns = self._epoch(seed, epoch)
+        row = turns[number - (ends[epoch - 1] if epoch else 0)]
+        return self._fill(plan[bounds[row] : bounds[row + 1]], order)
 
     def rows(self) -> int:
         """The number of rows of the epoch in the given order."""
         return len(self._epoch(None, 0)[2]) - 1
 
-    def _make_epoch(self, seed: int | None, epoch: int) -> tuple[Ids, Ids, Ids]:
+    def _make_epoch(self, seed: int | None, epoch: int) -> tuple[Ids, Ids, Ids, Ids]:
+        """Return the segments, the order of the documents, where each row's segments start, and the rows'."""
         order = self.documents
-        if seed is not None:
-            order = np.random.default_rng([seed, epoch]).permutation(order)
+        generator = None if seed is None else np.random.default_rng([seed, epoch])
+        if generator is not None:
+            order = generator.permutation(order)
         plan = _plan(self.tokens.lengths()[order], self.max_length, LEAST, self.alone)
-        bounds = np.searchsorted(plan[:, 0], np.arange(plan[-1, 0] + 2))
-        return plan, order, bounds
+        rows = int(plan[-1, 0]) + 1
+        bounds = np.searchsorted(plan[:, 0], np.arange(rows + 1))
+        return plan, order, bounds, np.arange(rows) if generator is None else generator.permutation(rows)
 
     def _fill(self, plan: Ids, order: Ids) -> Row:
         row = empty_row(self.max_length, self.marks)
         at = 0
         for segment, (_, document, start, end) in enumerate(plan):
-            part = self.tokens.document(order[document])[start:end]
+            part = self.tokens.part(order[document], start, end)
             size = len(part) + 2
             row.ids[at : at + size] = [self.marks.cls, *part, self.marks.sep]
             row.positions[at : at + size] = np.arange(size)

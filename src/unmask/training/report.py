@@ -101,7 +101,8 @@ def draw_curves(history: History, path: Path) -> None:
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.add_subplot()
-    logged = [(entry["step"], entry["loss"]) for entry in history if "loss" in entry]
+    # of several objectives the one that the held-out losses are of
+    logged = [(entry["step"], entry.get("mlm_part", entry["loss"])) for entry in history if "loss" in entry]
     if logged:
         axes.plot(*zip(*logged, strict=True), color="0.7", linewidth=1, label="training batch")
     names = dict.fromkeys(

@@ -34,7 +34,7 @@ class Settings:
     start: str = "bert-tiny"  # a preset, a config file, or a checkpoint directory
     tokenizer: str = ""  # a tokenizer's directory; empty: the checkpoint's own, or a trained one
     vocabulary: int = 0  # tokens to train, or to cut a checkpoint's vocabulary to; 0 leaves it
-    vocabulary_kind: str = "wordpiece"  # wordpiece or unigram, for a trained one
+    vocabulary_kind: str = ""  # wordpiece or unigram, for a trained one; empty: as the start has it
     lowercase: bool = True  # for a trained vocabulary
     layers: tuple[int, ...] = ()  # layers of the checkpoint to keep; empty keeps all
     dropout: float = 0.0  # short runs see no text twice and need none
@@ -51,6 +51,7 @@ class Settings:
     compatibility_nearest: int = 1  # least distance of its two positions
     compatibility_farthest: int = 8  # largest distance
     compatibility_huber: float = 1.0  # where its square turns into a line
+    compatibility_fillings: str = "true"  # true: a true token against a drawn one; drawn: two drawn ones
 
     steps: int = 1000  # optimiser steps
     warmup: int | None = None  # steps of rising rate; None: a twentieth of them
@@ -94,6 +95,12 @@ class Settings:
             raise Misuse(f"expected the numbers of layers to keep, from 0 on, got {list(self.layers)}")
         if not all(isinstance(share, int | float) for share in self.shares.values()):
             raise Misuse(f"expected a number as each corpus's share, got {dict(self.shares)}")
+        if self.vocabulary_kind not in ("", "wordpiece", "unigram"):
+            raise Misuse(f"expected a vocabulary_kind of wordpiece or unigram, got {self.vocabulary_kind!r}")
+        if not all(isinstance(name, str) for name in (*self.corpora, *self.held_out_corpora)):
+            raise Misuse("expected corpora as texts of the form NAME=FILE")
+        if self.seed >= 2**32:
+            raise Misuse(f"expected a seed below 2^32, got {self.seed}")
         if self.optimizer not in ("adamw", "muon"):
             raise Misuse(f"expected optimizer adamw or muon, got {self.optimizer!r}")
         if min(self.evaluate_every, self.evaluate_rows, self.save_every, self.log_every) < 1:
@@ -103,6 +110,11 @@ class Settings:
                 f"expected average from 1 to the {math.ceil(self.steps / self.save_every)} checkpoints of "
                 f"{self.steps} steps with save_every {self.save_every}, got {self.average}: save more often"
             )
+
+    @property
+    def trained_kind(self) -> str:
+        """The kind of a trained vocabulary: unless stated, Unigram for XLM-R and WordPiece for others."""
+        return self.vocabulary_kind or ("unigram" if self.start.startswith("xlm-r") else "wordpiece")
 
     @property
     def checkpoints(self) -> int:
@@ -123,6 +135,7 @@ class Settings:
             self.compatibility_nearest,
             self.compatibility_farthest,
             self.compatibility_huber,
+            self.compatibility_fillings,
         )
 
     @property

@@ -48,6 +48,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "intermediate_size": 3072,
         "type_vocab_size": 1,
         "max_position_embeddings": 514,
+        "layer_norm_eps": 1e-5,
     },
 }
 

@@ -42,8 +42,12 @@ class TokenFile:
 
     def document(self, index: int) -> NDArray[np.int64]:
         """The ids of one document, its paragraphs parted by the separator."""
-        part = self.ids[self.starts[index] : self.starts[index + 1]]
-        return np.asarray(part, dtype=np.int64)
+        return self.part(index, 0, int(self.starts[index + 1] - self.starts[index]))
+
+    def part(self, index: int, start: int, end: int) -> NDArray[np.int64]:
+        """Some of them: the others stay on disk."""
+        first = self.starts[index]
+        return np.asarray(self.ids[first + start : first + end], dtype=np.int64)
 
     def lengths(self) -> NDArray[np.int64]:
         """The number of tokens of every document."""

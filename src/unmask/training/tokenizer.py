@@ -63,7 +63,7 @@ def run_tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> t
             )
         tokenizer = train_vocabulary(
             texts,
-            kind=settings.vocabulary_kind,
+            kind=settings.trained_kind,
             size=settings.vocabulary,
             alpha=settings.alpha,
             lowercase=settings.lowercase,

@@ -37,7 +37,8 @@ def train_vocabulary(
 
     A corpus's share of the text is stated, or proportional to its size^alpha.
 
-    The trainers break ties between equally frequent pairs in no fixed order; a run keeps its tokenizer.
+    The trainers break ties between equally frequent pairs in no fixed order, so that two trainings may
+    differ in a few tokens; a run keeps its tokenizer.
     """
     import tokenizers
     from tokenizers import models, normalizers, pre_tokenizers, trainers
@@ -75,7 +76,21 @@ def train_vocabulary(
     least = size if kind == "wordpiece" else 3 * size // 4
     if not least <= backend.get_vocab_size() <= size:
         raise _too_small(size, backend.get_vocab_size(), "")
-    return wrap(backend, special)
+    return wrap(_in_order(backend, special) if kind == "wordpiece" else backend, special)
+
+
+def _in_order(backend: Any, special: Mapping[str, str]) -> Any:
+    """Number a trained WordPiece vocabulary by its spelling: the trainer's own order differs by the run."""
+    import tokenizers
+
+    saved = json.loads(backend.to_str())
+    first = list(special.values())
+    tokens = [*first, *sorted(set(saved["model"]["vocab"]) - set(first))]
+    saved["model"]["vocab"] = {token: number for number, token in enumerate(tokens)}
+    saved["added_tokens"] = [
+        {**added, "id": tokens.index(added["content"])} for added in saved["added_tokens"]
+    ]
+    return tokenizers.Tokenizer.from_str(json.dumps(saved))
 
 
 def wrap(backend: Any, special: Mapping[str, str]) -> Any:
@@ -89,7 +104,7 @@ def wrap(backend: Any, special: Mapping[str, str]) -> Any:
         pair=f"{cls} $A {sep} $B:1 {sep}:1",
         special_tokens=[(cls, backend.token_to_id(cls)), (sep, backend.token_to_id(sep))],
     )
-    pieces = any(token.startswith("##") for token in backend.get_vocab())
+    pieces = json.loads(backend.to_str())["model"]["type"] == "WordPiece"
     backend.decoder = decoders.WordPiece() if pieces else decoders.Metaspace()
     names = {f"{name}_token": token for name, token in special.items()}
     # BERT tells its two segments apart by token types, XLM-R does not
@@ -160,6 +175,11 @@ def _stratified(
 
 
 def _too_small(size: int, supported: int, reason: str) -> Misuse:
+    if supported > size:
+        return Misuse(
+            f"expected room for the letters of the corpus, but they and the special tokens are {supported}, "
+            f"more than the {size} tokens of vocabulary: ask for more tokens"
+        )
     got = f"it supports {supported}" if supported else f"it does not ({reason})"
     return Misuse(
         f"expected a corpus that supports {size} tokens of vocabulary, but {got}: ask for fewer tokens"

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
+import unmask
+from tiny import BERT_SPECIALS
 from unmask import Misuse, construct
+from unmask.cloze import Cloze
 from unmask.conditionals import exact_conditionals
 from unmask.errors import Failure
 from unmask.sequence.benchmarks.blanks import (
@@ -28,6 +33,23 @@ from unmask.sequence.files import ScoreSettings, make_scorer
 from unmask.vocabulary import Support
 
 WILD = "MKTAYIAKQR"
+
+
+def save_letters(letters, directory):
+    """Save a BERT that reads each of a few letters as a token, as models of DNA do."""
+    backend = Tokenizer(
+        models.WordLevel({t: i for i, t in enumerate([*BERT_SPECIALS, *letters])}, unk_token="[UNK]")
+    )
+    backend.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    ends = [(token, BERT_SPECIALS.index(token)) for token in ("[CLS]", "[SEP]")]
+    backend.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    roles = {f"{role.lower()}_token": f"[{role}]" for role in ("PAD", "UNK", "CLS", "SEP", "MASK")}
+    PreTrainedTokenizerFast(tokenizer_object=backend, **roles).save_pretrained(directory)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    torch.manual_seed(0)
+    config = BertConfig(vocab_size=len(BERT_SPECIALS) + len(letters), initializer_range=0.5, **sizes)
+    BertForMaskedLM(config).save_pretrained(directory)
+    return directory
 
 
 class TestBlimp:
@@ -295,6 +317,27 @@ class TestMutants:
         with pytest.raises(Misuse, match="does not know the letter 'J'"):
             run_mutants(mlm_of("esm"), read_mutants(path, WILD), WILD)
 
+    @pytest.mark.parametrize("letters", ["ACGTN", "ACGUN"])
+    def test_a_model_of_dna_or_rna_needs_no_amino_acids(self, letters, tmp_path):
+        """Its letters are all that it is asked about: the joint of two is over 5 by 5."""
+        mlm = unmask.load(str(save_letters(letters, tmp_path / "model")))
+        wild, path = f"ACG{letters[3]}ACG", tmp_path / "m.csv"
+        path.write_text("mutant,fitness\nA1C:C2G,1\nA1G:C2A,2\nC2A:G3A,3\n")
+        found = run_mutants(mlm, read_mutants(path, wild), wild)["scores"][0]
+        ids = torch.tensor([mlm.tokenizer(wild)["input_ids"]])
+        ids[0, [1, 2]] = mlm.vocabulary.mask_id
+        support = Support(torch.tensor([mlm.vocabulary.find(c) for c in sorted(letters)]), mlm.vocabulary)
+        cloze = Cloze(tuple(ids[0].tolist()), (1, 2), ("",) * 3, mlm.vocabulary)
+        joint = construct("ag", exact_conditionals(mlm, cloze, (support, support)))
+        gain = float(joint.log_prob("C", "G") - joint.log_prob("A", "C"))
+        assert found["joint"] == pytest.approx(gain, abs=1e-5)
+        path.write_text("mutant,fitness\nA1C:C2W,1\nA1G:C2A,2\n")
+        with pytest.raises(Misuse, match="does not know the letter 'W': leave out the mutants"):
+            run_mutants(mlm, read_mutants(path, wild), wild)
+        path.write_text("mutant,fitness\nA1C:C2G,1\nA1G:C2A,2\n")
+        with pytest.raises(Misuse, match="does not know the letter 'W' of the wild type"):
+            run_mutants(mlm, read_mutants(path, "ACW"), "ACW")
+
     def test_a_wild_type_longer_than_the_window_is_refused(self, mlm_of, tmp_path):
         mlm = mlm_of("esm")
         path = self.write(tmp_path / "m.csv", range(8))
@@ -311,6 +354,10 @@ class TestMutants:
 def test_intervals_and_ranks_agree_with_scipy():
     wilson = stats.binomtest(7, 20).proportion_ci(method="wilson")
     assert share(7, 20)[1:] == pytest.approx((wilson.low, wilson.high), abs=1e-6)
+    for total in range(1, 200):  # no end of an interval lies outside, nor is it written as -0.0
+        assert share(0, total).low >= 0
+        assert share(total, total).high <= 1
+        assert not shown(share(0, total), 100).startswith("0.0 [-")
     values = [1.0, 2.5, -3.0, 4.0]
     assert mean(values).value == pytest.approx(np.mean(values))
     assert mean(values).high - mean(values).value == pytest.approx(1.959964 * stats.sem(values))

@@ -3,7 +3,7 @@
 A directory of `.jsonl` files (or `.jsonl.gz`), a pair a line with the fields `sentence_good`, `sentence_bad`,
 `UID` and `linguistics_term`. A score is right on a pair if it gives the good sentence more; a tie is half
 right. Accuracy is told for each phenomenon (`linguistics_term`) and over all pairs. Pairs of which a sentence
-can't be scored (it is empty, or longer than the model's window) are left out and counted.
+can't be scored (it is empty, longer than the model's window, or has a blank) are left out and counted.
 """
 
 from __future__ import annotations

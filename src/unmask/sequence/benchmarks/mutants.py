@@ -9,6 +9,9 @@ scores of a mutant:
 - *joint*: log q(new letters) - log q(wild letters), q being the joint of the mutated positions: `ag` of the
   pair for two, the grid over all letters where its passes are affordable, the chain of pairs beyond that.
 
+q is over the 20 amino acids, those of them that the model knows, and whatever other letters the sequence and
+its mutants have: a model of DNA or RNA has its own.
+
 Told is Spearman's correlation of each with fitness, over all mutants and by the number of mutations. Single
 mutants, for which the two are the same, are left out.
 """
@@ -43,7 +46,7 @@ from unmask.sequence.sentences import Reader
 from unmask.texts import read_lines
 from unmask.vocabulary import Support
 
-LETTERS = "ACDEFGHIKLMNPQRSTVWY"
+AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 MUTATION = re.compile(r"^([A-Z])(\d+)([A-Z])$")
 
 
@@ -123,8 +126,7 @@ def run_mutants(
             f"the wild type makes {len(sentence.ids)} tokens, but the model's window holds {mlm.window}: "
             f"give the part of it that is mutated, and --first"
         )
-    letters = sorted(set(LETTERS) | set(wild) | {letter for m in mutants for letter in m.letters})
-    ids = {letter: _letter(mlm, letter) for letter in letters}
+    ids = _letters(mlm, set(wild), {letter for m in mutants for letter in m.letters})
     support = Support(torch.tensor(sorted(set(ids.values()))), mlm.vocabulary, "letters")
     groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for n, mutant in enumerate(mutants):
@@ -154,13 +156,22 @@ def run_mutants(
     }
 
 
-def _letter(mlm: MaskedLM, letter: str) -> int:
-    try:
-        return mlm.vocabulary.find(letter)
-    except Misuse:
-        raise Misuse(
-            f"the model does not know the letter '{letter}': leave out the mutants that have it"
-        ) from None
+def _letters(mlm: MaskedLM, of_wild: set[str], of_mutants: set[str]) -> dict[str, int]:
+    """Return the tokens of all letters that are asked for, and of the 20 amino acids that the model knows."""
+    found = {}
+    for letter in sorted({*AMINO_ACIDS, *of_wild, *of_mutants}):
+        try:
+            found[letter] = mlm.vocabulary.find(letter)
+        except Misuse:
+            if letter in of_wild:
+                raise Misuse(
+                    f"the model does not know the letter '{letter}' of the wild type: take another model"
+                ) from None
+            if letter in of_mutants:
+                raise Misuse(
+                    f"the model does not know the letter '{letter}': leave out the mutants that have it"
+                ) from None
+    return found
 
 
 def _joint(mlm: MaskedLM, cloze: Cloze, support: Support, method: str) -> Joint:
