@@ -20,6 +20,7 @@ from tiny import ARCHITECTURES, WORDS
 from unmask.training import Settings, train
 from unmask.training.denormals import without_denormals
 from unmask.training.forward import PACKABLE
+from unmask.training.start import DROPOUTS
 
 SCRIPT = Path(__file__).parent / "run_settings.py"
 TINY = {"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -217,6 +218,10 @@ def test_every_architecture_can_be_trained_further(kind, tmp_path, checkpoint):
         for place in (checkpoint(kind), result.model)
     )
     assert not torch.equal(before, after)
+    ours, theirs = (
+        json.loads((place / "config.json").read_text()) for place in (result.model, checkpoint(kind))
+    )
+    assert [ours.get(name) for name in DROPOUTS] == [theirs.get(name) for name in DROPOUTS]
 
 
 def test_each_of_several_objectives_is_told_and_a_resumption_raises_no_alarm(tmp_path, toy_tokenizer, capfd):

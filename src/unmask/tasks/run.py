@@ -19,7 +19,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from unmask.errors import Failure, Misuse
+from unmask.errors import Failure, Misuse, UnmaskError
 from unmask.models import locate
 from unmask.tasks.encoding import Encoded, collator
 from unmask.tasks.examples import Examples, gather, label_counts
@@ -54,9 +54,10 @@ def finetune(settings: Settings, out: Path) -> Result:
     except OSError as error:
         raise run_directory.disk_failure(error, out) from error
     except (RuntimeError, SafetensorError) as error:
-        if "No space left" in str(error) or "File too large" in str(error):
-            raise run_directory.disk_failure(OSError(str(error)), out) from error
-        raise
+        told = None if isinstance(error, UnmaskError) else run_directory.writer_failure(error, out)
+        if told is None:
+            raise
+        raise told from error
 
 
 def _finetune(settings: Settings, out: Path) -> Result:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from unmask.models import locate
 from unmask.training.held_out import Score
 from unmask.training.settings import Settings
-from unmask.training.start import PRESETS
+from unmask.training.start import PRESETS, restore_dropout
 
 if TYPE_CHECKING:
     from unmask.training.materials import Materials
@@ -33,6 +33,7 @@ def write_result(
     """Write `out/model`, replacing the result of an earlier, shorter sitting of the same run."""
     partial, final = out / "model.partial", out / "model"
     shutil.rmtree(partial, ignore_errors=True)
+    restore_dropout(model)
     model.save_pretrained(partial)
     materials.tokenizer.save_pretrained(partial)
     card_file = partial / "README.md"

@@ -87,16 +87,18 @@ def from_scratch(preset: str, tokenizer: Any, *, max_length: int, next_sentence:
         eos_token_id=tokenizer.sep_token_id,
     )
     config = AutoConfig.for_model(**shape)
-    _set_dropout(config, dropout)
+    own = _set_dropout(config, dropout)
     # a config may come from a checkpoint in half precision; training needs single
-    return _with_head(config, next_sentence).from_config(config, dtype=torch.float32)
+    model = _with_head(config, next_sentence).from_config(config, dtype=torch.float32)
+    model.own_dropout = own
+    return model
 
 
 def from_checkpoint(path: Path, *, next_sentence: bool, dropout: float) -> tuple[Any, bool]:
     """Load a masked language model, or an encoder and add a head; and whether it came without one."""
     config = read_config(path)
     try:
-        _set_dropout(config, dropout)
+        own = _set_dropout(config, dropout)
         config.tie_word_embeddings = True
         with _quiet_loading():
             model, report = _with_head(config, next_sentence).from_pretrained(
@@ -106,13 +108,22 @@ def from_checkpoint(path: Path, *, next_sentence: bool, dropout: float) -> tuple
         if isinstance(error, Misuse):
             raise
         raise Failure(f"{path}: the checkpoint could not be loaded ({first_line(error)})") from None
+    model.own_dropout = own
     return model, _headless(model, set(report["missing_keys"]))
 
 
-def _set_dropout(config: Any, dropout: float) -> None:
-    for name in DROPOUTS:
-        if hasattr(config, name):
-            setattr(config, name, dropout)
+def _set_dropout(config: Any, dropout: float) -> dict[str, float]:
+    """Set a run's dropout; returns what the config had."""
+    own = {name: getattr(config, name) for name in DROPOUTS if hasattr(config, name)}
+    for name in own:
+        setattr(config, name, dropout)
+    return own
+
+
+def restore_dropout(model: Any) -> None:
+    """Give the config its own dropout back: that of a run is not for whoever fine-tunes the result."""
+    for name, value in getattr(model, "own_dropout", {}).items():
+        setattr(model.config, name, value)
 
 
 def _headless(model: Any, missing: set[str]) -> bool:
