@@ -55,7 +55,8 @@ def train(
         bool | None, typer.Option("--lowercase/--cased", help="Of a trained vocabulary [default: lowercase].")
     ] = None,
     layers: Annotated[
-        str | None, typer.Option(help="Layers of the checkpoint to keep, as 0,1,3,5 [default: all].")
+        str | None,
+        typer.Option("--layers", "-l", help="Layers of the checkpoint to keep, as 0,1,3,5 [default: all]."),
     ] = None,
     dropout: Annotated[float | None, typer.Option(help="While training [default: 0].")] = None,
     alpha: Annotated[
