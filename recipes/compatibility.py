@@ -121,10 +121,13 @@ def collect(work: Path) -> dict[str, Any]:
             found[arm] = json.loads(done.read_text())
             mine = _losses(work, arm)
             mean, low, high = intervals(np.array([np.subtract(mine[key], base[key]) for key in base]))
-            names = [(m, metric) for m in METHODS for metric in METRICS]
-            for i, (m, metric) in enumerate(names):
-                difference = {"value": float(mean[i]), "low": float(low[i]), "high": float(high[i])}
-                found[arm]["methods"][m][metric]["difference"] = difference
+            told = [found[arm]["methods"][m][metric] for m in METHODS for metric in METRICS]
+            for i, number in enumerate([*told, found[arm]["incompatibility"]]):
+                number["difference"] = {
+                    "value": float(mean[i]),
+                    "low": float(low[i]),
+                    "high": float(high[i]),
+                }
     return found
 
 
@@ -132,7 +135,11 @@ def _losses(work: Path, arm: str) -> dict[str, list[float]]:
     lines = (home_of(arm, work) / "evaluation" / "examples.jsonl").read_text(encoding="utf-8").splitlines()
     records = [json.loads(line) for line in lines]
     return {
-        r["key"]: [loss(r["metrics"][m]) for m in METHODS for _, loss in METRICS.values()] for r in records
+        r["key"]: [
+            *(loss(r["metrics"][m]) for m in METHODS for _, loss in METRICS.values()),
+            r["incompatibility"],
+        ]
+        for r in records
     }
 
 
@@ -144,6 +151,7 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
             arm,
             *(f"{line['loss'][name]:.3f}" for name in domains),
             _number(line["incompatibility"]),
+            "" if arm == "0" else _signed(line["incompatibility"]["difference"], 4),
             f"{line['seconds'] / 60:.1f}",
         ]
         for arm, line in found.items()
@@ -156,7 +164,7 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         if arm != "0":
             differences.append([arm, *(_signed(number["difference"]) for number in numbers)])
     return {
-        "loss": markdown(["weight", *domains, "incompatibility", "minutes"], kept),
+        "loss": markdown(["weight", *domains, "incompatibility", "its difference", "minutes"], kept),
         "values": markdown(["weight", *heads], values),
         "differences": markdown(["weight", *heads], differences),
     }
@@ -166,9 +174,10 @@ def _number(number: dict[str, float]) -> str:
     return f"{number['value']:.3g} [{number['low']:.3g}, {number['high']:.3g}]"
 
 
-def _signed(number: dict[str, float]) -> str:
+def _signed(number: dict[str, float], digits: int = 3) -> str:
     star = "" if number["low"] <= 0 <= number["high"] else "*"
-    return f"{number['value']:+.3f}{star} [{number['low']:+.3f}, {number['high']:+.3f}]"
+    value, low, high = (f"{number[name]:+.{digits}f}" for name in ("value", "low", "high"))
+    return f"{value}{star} [{low}, {high}]"
 
 
 def main() -> None:

@@ -25,10 +25,10 @@ def draw(found: dict[str, Any]) -> None:
         change = [line["loss"][name] - lines[0]["loss"][name] for line in lines]
         axes[0].plot(at, change, "o-", ms=4, lw=1.5, color=colour, label=name)
     axes[0].set_title("held-out loss less that of weight 0, nats", fontsize=9)
-    value, ends = bars([line["incompatibility"] for line in lines])
+    value, ends = bars([line["incompatibility"]["difference"] for line in lines], 1000)
     axes[1].errorbar(at, value, ends, fmt="o-", ms=4, lw=1.5, color="#444")
-    axes[1].set_ylim(bottom=0)
-    axes[1].set_title("incompatibility, nats²", fontsize=9)
+    base = 1000 * lines[0]["incompatibility"]["value"]
+    axes[1].set_title(f"incompatibility less that of weight 0 ({base:.2f}), nats²/1000", fontsize=9)
     for axis, (metric, label) in zip(axes[2:], (("p_ppl", "P-PPL"), ("u_ppl", "U-PPL")), strict=True):
         for place, (method, colour) in enumerate(METHODS.items()):
             value, ends = bars([line["methods"][method][metric]["difference"] for line in lines])
@@ -41,7 +41,7 @@ def draw(found: dict[str, Any]) -> None:
         axis.axhline(0, color="#444", lw=0.8)
         axis.grid(axis="y", alpha=0.3)
     for axis in (axes[0], axes[2]):
-        axis.legend(frameon=False, fontsize=8)
+        axis.legend(frameon=False, fontsize=8, loc="upper left")
     save(figure, "compatibility")
 
 
