@@ -26,7 +26,7 @@ USES = {
     "mixture": ("torroba2023", "heckerman2000"),
     "grid": AG,
     "chain": ("torroba2023",),
-    "learned": ("saunders1998",),
+    "learned": ("saunders1998", "efraimidis2006", "duffield2007", "horvitz1952"),
     # scores of sentences
     "pll": ("wang2019", "salazar2020"),
     "pll-word": ("kauf2023", "salazar2020"),

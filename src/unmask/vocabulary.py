@@ -26,20 +26,18 @@ UNUSED = re.compile(
 )
 WORD_START_MARKS = ("Ġ", "▁")
 WORD_INSIDE_MARK = "##"
-SYSTEM = 20
-"""One token in so many bears a mark at least, where words are marked."""
 
 
 def start_mark_of(tokens: Sequence[str | None]) -> str | None:
     """Return the mark at the start of words, or None if the vocabulary has none.
 
     A token or two that begin like a mark (▁ is a character, Ġ a letter of Maltese) make no system of marks:
-    it takes a twentieth of the tokens, and more of them than go by ##.
+    there are several, and more than go by ##.
     """
     inside = sum(t is not None and t.startswith(WORD_INSIDE_MARK) for t in tokens)
     for mark in WORD_START_MARKS:
         count = sum(t is not None and t.startswith(mark) for t in tokens)
-        if count > inside and SYSTEM * count >= len(tokens):
+        if count > max(1, inside):
             return mark
     return None
 
