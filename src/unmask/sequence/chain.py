@@ -9,9 +9,8 @@ and so is `sample`. `top` is a beam search.
 
 The order is left to right, as given, or by confidence: next comes the blank whose distribution has the
 smallest entropy, given what is filled already (and, in blocks of two, the one of those still blank that is
-nearest in the text). Which
-blank that is depends on the tokens before, but on nothing else, so that every filling has one path and the
-sum over all is still 1.
+nearest in the text). Which blank that is depends on the tokens before, but on nothing else, so that every
+filling has one path and the sum over all is still 1.
 """
 
 from __future__ import annotations

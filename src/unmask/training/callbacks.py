@@ -54,7 +54,8 @@ class StepLines(TrainerCallback):  # type: ignore[misc]
         where = f"step {state.global_step}/{self.steps}"
         if "loss" in logs:
             a_step = (time.monotonic() - self.begun) / max(state.global_step - self.first, 1)
-            parts = [f"{name[:-5]} {part:.4f}" for name, part in logs.items() if name.endswith("_part")]
+            named = {name.removesuffix("_part"): part for name, part in logs.items() if "_part" in name}
+            parts = [f"{name} {part:.4f}" for name, part in named.items()]
             told = f" ({', '.join(parts)})" if parts else ""
             self._say(
                 f"{where}  loss {logs['loss']:.4f}{told}  {self.units / a_step:.0f} {self.unit}/s  "
