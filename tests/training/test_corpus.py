@@ -19,6 +19,14 @@ def test_documents_are_parted_by_blank_lines(tmp_path, zipped):
     assert documents == [["First paragraph.", "Second one."], ["Another document."]]
 
 
+def test_a_document_without_end_is_cut_between_paragraphs(tmp_path, monkeypatch):
+    monkeypatch.setattr("unmask.training.corpus.LONGEST", 10)
+    path = tmp_path / "text"
+    path.write_text("one\ntwo three\nfour\nfive\n\nsix\n")
+    documents = list(Corpus("text", path).documents())
+    assert documents == [["one", "two three"], ["four", "five"], ["six"]]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

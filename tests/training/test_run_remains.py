@@ -41,6 +41,19 @@ def test_a_disk_that_fills_up_under_the_optimizer_state(settings, tmp_path):
     assert last_checkpoint(out) == str(out / "checkpoint-4")
 
 
+@pytest.mark.parametrize("name", ["optimizer.pt", "rng_state.pth", "model.safetensors"])
+def test_a_file_of_a_checkpoint_that_was_harmed_is_named(settings, tmp_path, name):
+    out = tmp_path / "run"
+    train(replace(settings, steps=2), out)
+    harmed = out / "checkpoint-2" / name
+    whole = harmed.read_bytes()
+    harmed.write_bytes(whole[: len(whole) // 2])
+    refusal(Failure, f"{name} is damaged", settings, out)
+    harmed.write_bytes(whole)
+    train(settings, out)
+    assert last_checkpoint(out) == str(out / "checkpoint-4")
+
+
 def test_a_disk_that_fills_up_under_the_tokenizer(settings, tmp_path):
     out = tmp_path / "run"
     with largest_file(1500):

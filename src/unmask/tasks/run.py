@@ -185,6 +185,7 @@ def _trainer(
 def _train(trainer: Any, settings: Settings, out: Path) -> list[dict[str, float]]:
     """Train to the end and leave the best model in the trainer; returns what was logged."""
     last = run_directory.last_checkpoint(out)
+    run_directory.refuse_damaged(last)
     state = json.loads((Path(last) / "trainer_state.json").read_text()) if last is not None else None
     if state is None or not _finished(state, trainer.args.max_steps, settings):
         trainer.train(resume_from_checkpoint=last)

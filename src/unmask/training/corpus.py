@@ -1,7 +1,8 @@
 """Plain text in, documents out: the reading side of training.
 
 A corpus is a UTF-8 text file (or .gz), one paragraph a line, a blank line between documents. It is read as
-a stream, so that it may be larger than memory. Several corpora are drawn in a stratified way: the share of
+a stream, so that it may be larger than memory; a document without end (a file without blank lines) is cut
+after `LONGEST` characters. Several corpora are drawn in a stratified way: the share of
 a corpus is proportional to size^α (α = 1 draws by size, α = 0 gives every corpus the same share; XLM-R uses
 0.3), unless the shares are stated.
 """
@@ -22,6 +23,8 @@ from unmask.errors import Failure, Misuse
 
 Document = list[str]
 """The paragraphs of one document, none of them empty."""
+LONGEST = 1 << 24
+"""Characters of a document, to a paragraph."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Corpus:
         """Stream the documents; refuse what is not text and a file in which there is none."""
         empty = True
         document: Document = []
+        length = 0
         try:
             with self._open() as lines:
                 for line in lines:
@@ -55,10 +59,11 @@ class Corpus:
                         raise self._binary()
                     if paragraph := line.strip():
                         document.append(paragraph)
-                    elif document:
+                        length += len(paragraph)
+                    if document and (not paragraph or length >= LONGEST):
                         empty = False
                         yield document
-                        document = []
+                        document, length = [], 0
         except EOFError:
             raise Misuse(f"{self.path}: the packed file ends too early: get it anew") from None
         except (gzip.BadGzipFile, zlib.error) as error:

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -150,6 +151,26 @@ def whole_checkpoints(out: Path) -> list[str]:
             continue
         whole.append((int(state["global_step"]), str(path)))
     return [path for _, path in sorted(whole)]
+
+
+def refuse_damaged(checkpoint: str | None) -> None:
+    """Name the file of a checkpoint that was harmed after it was written; no checkpoint is none."""
+    from safetensors import SafetensorError, safe_open
+
+    for path in sorted(Path(checkpoint).iterdir()) if checkpoint else ():
+        try:
+            if path.suffix in (".pt", ".pth"):
+                with zipfile.ZipFile(path) as archive:
+                    whole = archive.testzip() is None
+            else:
+                whole = path.suffix != ".safetensors" or safe_open(path, "pt") is not None
+        except (zipfile.BadZipFile, EOFError, SafetensorError):
+            whole = False
+        if not whole:
+            raise Failure(
+                f"{path} is damaged: restore it, or remove {path.parent} and start the same command again; "
+                "it goes on from the checkpoint before, if there is one"
+            )
 
 
 def refuse_full_disk(out: Path, parameters: int, kept: int = 2) -> None:

@@ -78,7 +78,9 @@ def _train(settings: Settings, out: Path, courteous: bool) -> Result:
     if state.is_main_process:
         run_directory.refuse_full_disk(out, parameters_of(model), settings.checkpoints)
     trainer = _trainer(settings, out, model, materials, courteous)
-    trainer.train(resume_from_checkpoint=run_directory.last_checkpoint(out))
+    last = run_directory.last_checkpoint(out)
+    run_directory.refuse_damaged(last)
+    trainer.train(resume_from_checkpoint=last)
     if settings.average > 1:
         state.wait_for_everyone()  # the last checkpoint is the main process's work
         average_into(trainer.accelerator.unwrap_model(trainer.model), out, settings.average)
