@@ -19,6 +19,13 @@ def test_documents_are_parted_by_blank_lines(tmp_path, zipped):
     assert documents == [["First paragraph.", "Second one."], ["Another document."]]
 
 
+@pytest.mark.parametrize("zipped", [False, True])
+def test_the_mark_that_some_editors_put_first_is_no_text(tmp_path, zipped):
+    path = tmp_path / "text"
+    (gzip.open if zipped else open)(path, "wb").write(TEXT.encode("utf-8-sig"))
+    assert next(Corpus("text", path).documents())[0] == "First paragraph."
+
+
 def test_a_document_without_end_is_cut_between_paragraphs(tmp_path, monkeypatch):
     monkeypatch.setattr("unmask.training.corpus.LONGEST", 10)
     path = tmp_path / "text"

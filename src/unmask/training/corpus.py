@@ -124,7 +124,8 @@ class Corpus:
                 head = unpacked.read(4096)
         if b"\0" in head:  # before the text decoder says that the bytes are not UTF-8
             raise self._binary()
-        return gzip.open(self.path, "rt", encoding="utf-8") if packed else self.path.open(encoding="utf-8")
+        encoding = "utf-8-sig"  # which passes over the mark that some editors put first
+        return gzip.open(self.path, "rt", encoding=encoding) if packed else self.path.open(encoding=encoding)
 
     def _binary(self) -> Misuse:
         return Misuse(f"{self.path}: expected UTF-8 text, got a binary file: give plain text or .gz of it")
