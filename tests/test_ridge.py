@@ -1,8 +1,9 @@
 """Kernel ridge regression, and its leave-one-out error against refitting without each point."""
 
+import pytest
 import torch
 
-from unmask.ridge import PENALTIES, WIDTH, KernelRidge
+from unmask.ridge import PENALTIES, WIDTH, KernelRidge, downhill
 
 
 def problem(points=12, seed=0):
@@ -61,3 +62,15 @@ def test_points_that_are_all_the_same_give_the_mean():
     targets = torch.tensor([[1.0], [3.0]])
     fit = KernelRidge(torch.ones(2, 3), targets)
     torch.testing.assert_close(fit(torch.zeros(1, 3)), torch.tensor([[2.0]], dtype=torch.float64))
+
+
+@pytest.mark.parametrize("lowest", range(9))
+def test_walking_downhill_finds_the_lowest_step(lowest):
+    asked = []
+
+    def height(step):
+        asked.append(step)
+        return abs(step - lowest) ** 1.5
+
+    assert downhill(height, 9) == lowest
+    assert len(asked) <= abs(lowest - 4) + 3

@@ -310,11 +310,11 @@ def _judge(filled: Side, asked: Side, judged: slice, truth: Tensor, without: Ten
     if not len(stands_for):  # no random sample: all that were evaluated alike
         stands_for = p.new_full((len(without),), (len(filled.support) - len(filled.evaluated)) / len(without))
     divergences = (p[judged] * (truth[judged] - without)).sum(1)
-    log_y = -filled.alone[filled.evaluated].float()
-    weight = (-torch.logaddexp(-asked.alone.float()[None, :], log_y[:, None])).exp()  # 1 / (x_a + y_b)
+    x, y = (-asked.alone.float()).exp(), (-filled.alone[filled.evaluated].float()).exp()
+    weight = (x[None, :] + y[:, None]).reciprocal_()
     wrong = stands_for @ ((without.exp() - p[judged]) * weight[judged])
     p *= weight
-    total = p.sum(0) + stands_for @ p[judged]
+    total = (p.sum(0) + stands_for @ p[judged]).clamp_min(torch.finfo(p.dtype).tiny)
     return Judgement(
         float(stands_for @ divergences / stands_for.sum()), float((m * (wrong / total).abs()).sum())
     )
