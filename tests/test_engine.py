@@ -56,6 +56,21 @@ def test_it_is_the_plain_forward_pass(
             torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
 
 
+@pytest.mark.parametrize("asked", [1, 2, 7], ids=["one", "two", "most"])
+def test_each_text_may_be_asked_about_positions_of_its_own(
+    architecture: str, asked: int, mlm: MaskedLM, plain_model: Callable[[str], PreTrainedModel]
+) -> None:
+    cloze, size = cloze_of(mlm, architecture, (3, 7)), mlm.vocabulary.size
+    ids = mlm.fillings(cloze, 0, torch.arange(20, 29))
+    positions = (torch.arange(9)[:, None] + 3 * torch.arange(asked)) % ids.shape[1]
+    found = log_probs(mlm, mlm.states_each(ids, positions))
+    assert found.shape[:2] == (9, asked)
+    for n, line in enumerate(positions.tolist()):
+        for i, position in enumerate(line):
+            expected = plain_log_probs(plain_model(architecture), ids[n : n + 1], position, size)
+            torch.testing.assert_close(found[n, i : i + 1], expected, atol=1e-4, rtol=0)
+
+
 def test_it_says_whether_the_engine_did_the_work(architecture: str, mlm: MaskedLM) -> None:
     assert mlm.filled_by == ("plain" if architecture in PLAIN else "engine")
 

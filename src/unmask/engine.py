@@ -1,13 +1,14 @@
-"""Forward passes over texts that differ in one token only: what they share is computed once.
+"""Forward passes that are asked about few positions: what is not asked for is not computed.
 
 A table of conditionals asks the same text again and again, with another token at one position `changed`, and
 reads the answer at one position `asked`. Of an encoder with the norm after each residual (Devlin et al.,
 2019) such passes need less than all, and get the same result:
 
 - first layer: embeddings, queries, keys and values are the same everywhere but at `changed`;
-- last layer: only `asked` has to be known. With one query a text, neither keys nor values are needed: the
+- last layer: only `asked` has to be known. With few queries a text, neither keys nor values are needed: the
   score q·(K x) is (Kᵀq)·x, and the sum of weights times (V x) is V times the sum of weights times x. So the
-  layer costs what one position costs. (The keys' bias shifts all scores alike and drops out.)
+  layer costs what these positions cost. (The keys' bias shifts all scores alike and drops out.) This holds
+  for any texts, and `of_texts` does it for them.
 - batches are cut so that what a layer leaves behind is still in the cache when the next one reads it.
 
 `read_encoder` finds the layers of the architectures it knows in a model, whose weights are used where they
@@ -19,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -56,15 +58,18 @@ class Layer:
 
         return self._attend(x, project(self.query), project(self.key), project(self.value))
 
-    def at(self, x: Tensor, asked: int) -> Tensor:
-        """The same at one position only, [texts, features]."""
-        own = x[:, asked]
+    def at(self, x: Tensor, asked: Tensor) -> Tensor:
+        """The same at each text's own positions `asked`, [texts, positions], only."""
+        texts, _, features = x.shape
+        own = x.gather(1, asked[:, :, None].expand(-1, -1, features))
         key, value = (part.weight.unflatten(0, (self.heads, -1)) for part in (self.key, self.value))
-        query = self.query(own).unflatten(-1, (self.heads, -1)).transpose(0, 1)  # [heads, texts, width]
-        scores = (query * query.shape[-1] ** -0.5 @ key).transpose(0, 1) @ x.transpose(1, 2)
-        seen = (scores.softmax(-1) @ x).transpose(0, 1)  # [heads, texts, features]
+        query = self.query(own).flatten(0, 1).unflatten(-1, (self.heads, -1)).transpose(0, 1)
+        wanted = query * query.shape[-1] ** -0.5 @ key  # [heads, texts * positions, features]
+        wanted = wanted.reshape(self.heads, texts, -1, features).transpose(0, 1).flatten(1, 2)
+        seen = (wanted @ x.transpose(1, 2)).softmax(-1) @ x  # [texts, heads * positions, features]
+        seen = seen.unflatten(1, (self.heads, -1)).transpose(0, 1).flatten(1, 2)
         heard = (seen @ value.transpose(1, 2)).transpose(0, 1).flatten(1)
-        return self._feed(heard + self.value.bias, own)
+        return self._feed((heard + self.value.bias).view(own.shape), own)
 
     def _attend(self, x: Tensor, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         heads = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (query, key, value))
@@ -97,6 +102,16 @@ class Encoder:
         *before, last = self.layers
         for i, layer in enumerate(before):
             x = layer(x) if i else layer.sharing(x, changed)
+        return last.at(x, torch.full((len(own), 1), asked, device=x.device))[:, 0]
+
+    def of_texts(self, x: Tensor, asked: Tensor) -> Tensor:
+        """Return the states of any texts, given as the first layer's input, each at its own positions.
+
+        `asked` is [texts, positions], the result [texts, positions, features].
+        """
+        *before, last = self.layers
+        for layer in before:
+            x = layer(x)
         return last.at(x, asked)
 
 

@@ -7,8 +7,8 @@ output layer; `decode` is the output layer. So logits are computed where they ar
 else, and whoever needs the state before the output layer (the learned completion does) has it.
 A model whose output layer can't be told apart has its logits as its states, and `decode` is the identity.
 
-`filled_states` answers for one text with many tokens in one blank, by `unmask.engine` where that knows the
-architecture and proves equal to the model; else by `states`, like any other texts.
+Where `unmask.engine` knows the architecture and proves equal to the model it runs the encoder, and spares
+what is not asked for; most in `filled_states`, which answers for one text with many tokens in one blank.
 """
 
 from __future__ import annotations
@@ -119,12 +119,27 @@ class MaskedLM:
     @torch.inference_mode()
     def states_at(self, ids: Tensor, positions: Sequence[int], progress: Progress = silent) -> Tensor:
         """Return the states at several positions from one pass a text, [texts, positions, features]."""
-        size = self.batch_size(ids.shape[1])
+        return self.states_each(ids, torch.tensor(positions).expand(len(ids), -1), progress)
+
+    @torch.inference_mode()
+    def states_each(self, ids: Tensor, positions: Tensor, progress: Progress = silent) -> Tensor:
+        """Return the states of each text at its own positions [texts, k], as [texts, k, features]."""
         self._check_known(int(ids.max()))
+        length, asked = ids.shape[1], positions.shape[1]
+        size = self.batch_size(length)
+        encoder = self._encoder if 2 * asked <= length else None
+        if encoder is not None:
+            size = self._texts_in_cache(size, length)
+        batches = zip(ids.split(size), positions.split(size), strict=True)
         found = []
-        for batch in progress.over(ids.split(size), total=len(ids), size=len):
-            found.append(self._forward(batch.to(self.device), positions).clone())
-        return torch.cat(found)
+        for texts, places in progress.over(batches, total=len(ids), size=lambda batch: len(batch[0])):
+            there = places.to(self.device)
+            if encoder is None:
+                found.append(self._forward_each(texts.to(self.device), there))
+            else:
+                found.append(encoder.of_texts(self._embedded(encoder, texts), there))
+        states = torch.cat(found)
+        return states if encoder is None else self._headed(states.flatten(0, 1)).unflatten(0, (-1, asked))
 
     @torch.inference_mode()
     def filled_states(
@@ -218,6 +233,11 @@ class MaskedLM:
         assert states is not None
         return states
 
+    def _forward_each(self, ids: Tensor, positions: Tensor) -> Tensor:
+        distinct, where = torch.unique(positions, return_inverse=True)
+        states = self._forward(ids, distinct.tolist())
+        return states.gather(1, where[:, :, None].expand(-1, -1, states.shape[-1]))
+
     def _filled(
         self,
         encoder: Encoder,
@@ -228,21 +248,26 @@ class MaskedLM:
         progress: Progress = silent,
     ) -> Tensor:
         """Run the texts that have each token at `changed` through the engine."""
-        size = self.batch_size(len(text))
-        if self.device.type == "cpu":
-            size = min(size, max(1, ROWS_IN_CACHE // len(text)))
+        size = self._texts_in_cache(self.batch_size(len(text)), len(text))
         context = self._embedded(encoder, torch.tensor([text]))[0]
         parts = token_ids[:, None].split(TOKENS_AT_ONCE)
         own = torch.cat([self._embedded(encoder, part, changed)[:, 0] for part in parts])
         batches = progress.over(own.split(size), total=len(own), size=len)
         hidden = torch.cat([encoder(context, batch, changed, position) for batch in batches])
-        return torch.cat([self._head(part) for part in hidden.split(TOKENS_AT_ONCE)])
+        return self._headed(hidden)
 
     def _embedded(self, encoder: Encoder, ids: Tensor, first: int = 0) -> Tensor:
         """Return what the first layer reads, [texts, length, features]; `first` is where the texts start."""
         found = input_of(encoder.entrance, lambda: self._plain(ids.to(self.device), first))
         assert found is not None
         return found
+
+    def _texts_in_cache(self, most: int, length: int) -> int:
+        """Return how many texts of this length go through the engine at once."""
+        return min(most, max(1, ROWS_IN_CACHE // length)) if self.device.type == "cpu" else most
+
+    def _headed(self, hidden: Tensor) -> Tensor:
+        return torch.cat([self._head(part) for part in hidden.split(TOKENS_AT_ONCE)])
 
     def _head(self, hidden: Tensor) -> Tensor:
         """Show the head what the encoder left at one position of each text; returns [texts, features]."""

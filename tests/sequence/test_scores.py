@@ -141,9 +141,9 @@ def test_what_scores_and_sentences_share_goes_through_the_model_once(mlm_of, mon
     mlm = mlm_of("bert")
     sentences = [Reader(mlm)(t) for t in ("the old houses at the casino", "the old houses at the man")]
     seen = []
-    original = mlm.states_at
+    original = mlm.states_each
     monkeypatch.setattr(
-        mlm, "states_at", lambda ids, *rest: seen.extend(map(tuple, ids.tolist())) or original(ids, *rest)
+        mlm, "states_each", lambda ids, *rest: seen.extend(map(tuple, ids.tolist())) or original(ids, *rest)
     )
     together = SentenceScorer(mlm, ["pll", "pll-word", "chain"])(sentences)
     length = len(sentences[0])
@@ -228,7 +228,7 @@ def test_no_batch_is_larger_than_its_bound(mlm_of, monkeypatch):
     s = Reader(mlm)("old " * 62)
     assert len(s.ids) == mlm.window
     largest = 0
-    original = mlm.states_at
+    original = mlm.states_each
 
     def watched(ids, positions, *rest):
         nonlocal largest
@@ -236,6 +236,6 @@ def test_no_batch_is_larger_than_its_bound(mlm_of, monkeypatch):
         return original(ids, positions, *rest)
 
     monkeypatch.setattr("unmask.sequence.scores.ROWS_AT_ONCE", 8)
-    monkeypatch.setattr(mlm, "states_at", watched)
+    monkeypatch.setattr(mlm, "states_each", watched)
     score_sentences(mlm, [s] * 3, "pll")
     assert 0 < largest <= 8 * mlm.window

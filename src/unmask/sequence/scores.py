@@ -235,11 +235,8 @@ class SentenceScorer:
         ids = [
             masked_copy(sentences[c.sentence], c.hidden(sentences[c.sentence], c.place), mask) for c in copies
         ]
-        positions = [sentences[c.sentence].positions[c.place] for c in copies]
-        asked = sorted(set(positions))
-        where = torch.tensor([asked.index(position) for position in positions], device=self.mlm.device)
-        states = self.mlm.states_at(torch.tensor(ids), asked)
-        logits = self._decode(states[torch.arange(len(copies), device=self.mlm.device), where])
+        positions = torch.tensor([[sentences[c.sentence].positions[c.place]] for c in copies])
+        logits = self._decode(self.mlm.states_each(torch.tensor(ids), positions)[:, 0])
         normaliser = logits.logsumexp(-1)
         rows = torch.tensor([n for n, known in enumerate(tokens) for _ in known], device=self.mlm.device)
         targets = self.support.indices(torch.tensor([token for known in tokens for token in known]))
@@ -299,11 +296,8 @@ class SentenceScorer:
         """Return the states at the two blanks of each text, [2, features], all texts being of one length."""
         for start in range(0, len(texts), ROWS_AT_ONCE):
             part = texts[start : start + ROWS_AT_ONCE]
-            asked = sorted({text.first + i for text in part for i in (0, 1)})
-            states = self.mlm.states_at(torch.tensor([text.ids for text in part]), asked)
-            for n, text in enumerate(part):
-                at = asked.index(text.first)
-                yield states[n, at : at + 2].clone()
+            positions = torch.tensor([[text.first, text.first + 1] for text in part])
+            yield from self.mlm.states_each(torch.tensor([text.ids for text in part]), positions)
 
 
 def _hidden_by(name: str) -> Hidden:
