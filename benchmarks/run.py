@@ -29,6 +29,7 @@ SHORT = {
 SNLI = ("--data", "{data}/snli/dev.tsv")
 LONG = {
     "cross": ["cross.py", *SNLI, "--pairs", "50"],
+    "blocks": ["blocks.py", *SNLI],
     "wide-exact": ["wide_exact.py"],
     "cross-wide": [
         "cross.py",
