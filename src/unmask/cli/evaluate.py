@@ -85,7 +85,7 @@ def evaluate(
 
 def show(summary: dict[str, Any], out: Path) -> None:
     """Print what was measured in one table."""
-    from unmask.evaluation.report import facts, method_table
+    from unmask.evaluation.report import examples_told, facts, method_table
 
     tell(facts(summary))
     heads, rows = method_table(summary)
@@ -93,7 +93,7 @@ def show(summary: dict[str, Any], out: Path) -> None:
     for row in rows:
         row[3:] = [cell.partition(" [")[0] for cell in row[3:]]  # intervals of perplexities are enough here
     print_table(
-        f"{summary['data']}, {summary['pairs']} pairs, {summary['examples']} examples",
+        f"{summary['data']}, {summary['pairs']} pairs, {examples_told(summary)}",
         [heads[i] for i in kept],
         [[row[i] for i in kept] for row in rows],
         numbers=set(range(1, len(kept))),

@@ -124,7 +124,8 @@ def examples_told(summary: dict[str, Any]) -> str:
     if done < drawn:
         return f"{done} of {drawn} examples: not finished"
     fewer = asked_for is not None and drawn < asked_for
-    return f"{done} examples" + (f", all that could be drawn of {asked_for} asked for" if fewer else "")
+    told = "1 example" if done == 1 else f"{done} examples"
+    return told + (f", all that could be drawn of {asked_for} asked for" if fewer else "")
 
 
 def markdown(summary: dict[str, Any]) -> str:

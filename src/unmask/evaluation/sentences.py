@@ -152,7 +152,8 @@ def _columns(row: dict[str, Any], choices: tuple[tuple[str, ...], ...], where: s
         if all(name in row for name in names):
             return names
     wanted = ", or ".join(" and ".join(names) for names in choices)
-    raise Misuse(f"{where}: expected the columns {wanted}, got {', '.join(map(str, row))}")
+    got = ", ".join(map(str, row))
+    raise Misuse(f"{where}: expected the columns {wanted}, got {got}: name them so, or give another file")
 
 
 def _text(row: dict[str, Any], name: str, where: str) -> str:

@@ -70,7 +70,8 @@ def read_mutants(path: Path, wild: str, first: int = 1) -> list[Mutant]:
     try:
         if not {"mutant", "fitness"} <= set(rows.fieldnames or ()):
             raise Misuse(
-                f"{path}: expected the columns mutant and fitness, got {header.strip() or 'an empty file'}"
+                f"{path}: expected the columns mutant and fitness, got {header.strip() or 'an empty file'}: "
+                "name them so in the first line"
             )
         found = [_mutant(path, rows.line_num, row, wild, first) for row in rows]
     except csv.Error as error:
