@@ -89,9 +89,10 @@ def main() -> None:
     options.add_argument("--pairs", type=int, default=60)
     given = options.parse_args()
     torch.set_num_threads(1)
-    print(f"## The joint of a block of two, {given.pairs} pairs of neighbours\n\n{describe()}\n")
+    machine = describe()
     found = measure(given.data, given.pairs)
     yardstick = torch.tensor(next(iter(found.values()))["log_q"])
+    print(f"## The joint of a block of two, {len(yardstick)} pairs of neighbours\n\n{machine}\n")
     rows = []
     for way, numbers in found.items():
         log_q = torch.tensor(numbers["log_q"])

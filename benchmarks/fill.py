@@ -33,7 +33,7 @@ def measure(model: str = "english", repeats: int = 3) -> dict[str, Any]:
         ids = torch.tensor([cloze.ids])
         works = {
             "fill": partial(_fill, text, mlm),
-            "pass": partial(mlm.states_at, ids, cloze.blanks),
+            "pass": partial(_pass, mlm.model, ids),
         }
         best = by_turns(works, repeats)
         evidence = _fill(text, mlm).evidence
@@ -46,6 +46,11 @@ def measure(model: str = "english", repeats: int = 3) -> dict[str, Any]:
             }
         )
     return {"rows": rows, "seconds": sum(row["seconds"] for row in rows) / len(rows)}
+
+
+@torch.inference_mode()
+def _pass(model: Any, ids: torch.Tensor) -> None:
+    model(input_ids=ids)
 
 
 def _fill(text: str, mlm: unmask.MaskedLM) -> unmask.Joint:

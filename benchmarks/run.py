@@ -1,7 +1,8 @@
 """`make bench`: every benchmark in turn, each a process of its own, into benchmarks/RESULTS.md.
 
 Each prints a section: its baseline, its ratios, and the target where there is one. The short ones run by
-default; `--long` adds those that take from minutes to hours, all of which go on where they were stopped.
+default; `--long` adds those that take from minutes to hours, of which `cross` and `growth` go on where they
+were stopped.
 
     python benchmarks/run.py [--long --data ../shared/data] [--only solver fill]
 """

@@ -11,7 +11,7 @@ from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, PreTra
 
 from tiny import ARCHITECTURES, sentence
 from unmask.cloze import Cloze
-from unmask.errors import Failure
+from unmask.errors import Failure, Misuse
 from unmask.mlm import MaskedLM
 from unmask.progress import Progress
 
@@ -75,6 +75,27 @@ def test_it_says_whether_the_engine_did_the_work(architecture: str, mlm: MaskedL
     assert mlm.filled_by == ("plain" if architecture in PLAIN else "engine")
 
 
+@pytest.mark.parametrize("name", ["bert", "esm"])
+def test_positions_may_count_from_the_end_and_must_be_there(name: str, mlm_of: Models) -> None:
+    mlm = mlm_of(name)
+    cloze = cloze_of(mlm, name, (3, 7))
+    ids = mlm.fillings(cloze, 0, torch.arange(20, 23))
+    last = ids.shape[1] - 1
+    torch.testing.assert_close(mlm.states(ids, -1), mlm.states(ids, last))
+    assert mlm.states_at(ids, []).shape[:2] == (3, 0)
+    for wrong in (torch.full((3, 1), last + 1), torch.zeros(2, 1, dtype=torch.long)):
+        with pytest.raises(Misuse, match=f"positions from 0 to {last} for each of 3 texts"):
+            mlm.states_each(ids, wrong)
+
+
+def test_layers_without_a_bias_are_left_to_the_model(checkpoint: Paths) -> None:
+    model = AutoModelForMaskedLM.from_pretrained(checkpoint("bert"))
+    model.bert.encoder.layer[1].attention.self.value.bias = None
+    mlm = MaskedLM(model, AutoTokenizer.from_pretrained(checkpoint("bert")), device="cpu")
+    assert mlm.filled_by == "plain"
+    assert mlm.states(torch.tensor([[1, 2, 3]]), 1).shape[0] == 1
+
+
 @pytest.mark.parametrize("name", ["bert", "roberta"])
 def test_a_padding_token_in_the_blank_is_a_token_like_any_other(name: str, mlm_of: Models) -> None:
     mlm = mlm_of(name)
@@ -88,8 +109,9 @@ def test_the_light_engine_is_served_too(checkpoint: Paths, mlm_of: Models) -> No
     light, full = MaskedLM.load(checkpoint("bert"), device="cpu"), mlm_of("bert")
     assert (light.engine, light.filled_by) == ("light", "engine")
     cloze, tokens = cloze_of(light, "bert", (3, 7)), torch.arange(88)
-    states = full.states(full.fillings(cloze, 1, tokens), 3)
-    torch.testing.assert_close(light.filled_states(cloze, 1, tokens, 3), states, atol=1e-4, rtol=0)
+    expected = plain_log_probs(full.model, full.fillings(cloze, 1, tokens), 3, 88)
+    found = log_probs(light, light.filled_states(cloze, 1, tokens, 3))
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
 
 
 def test_tokens_come_back_in_the_order_they_were_asked_in(mlm_of: Models) -> None:
@@ -144,20 +166,35 @@ class TestWork:
     """How many rows each matrix product of the model has, for 10 texts of 12 tokens."""
 
     @pytest.fixture(scope="class")
-    def rows(self, mlm_of: Models) -> Callable[[str], int]:
+    def count(self, mlm_of: Models) -> Callable[[str, Callable[[MaskedLM, Cloze, Tensor], object]], int]:
         mlm = mlm_of("bert")
         cloze, tokens = cloze_of(mlm, "bert", (3, 7)), torch.arange(20, 30)
         assert mlm.filled_by == "engine"  # and has been compared with the model by now
 
-        def count(name: str) -> int:
+        def count(name: str, asked: Callable[[MaskedLM, Cloze, Tensor], object]) -> int:
             seen: list[int] = []
             part = mlm.model.bert.encoder.layer.get_submodule(name)
             handle = part.register_forward_hook(lambda _m, _i, out: seen.append(out[..., 0].numel()))
-            mlm.filled_states(cloze, 0, tokens, 7)
+            asked(mlm, cloze, tokens)
             handle.remove()
             return sum(seen)
 
         return count
+
+    @pytest.fixture(scope="class")
+    def rows(self, count: Callable[..., int]) -> Callable[[str], int]:
+        return lambda name: count(name, lambda mlm, cloze, tokens: mlm.filled_states(cloze, 0, tokens, 7))
+
+    @pytest.mark.parametrize(("asked", "last"), [(1, 10), (2, 20), (12, 120)], ids=["one", "two", "all"])
+    def test_any_texts_are_spared_the_positions_that_are_not_asked_for(
+        self, count: Callable[..., int], asked: int, last: int
+    ) -> None:
+        def ask(mlm: MaskedLM, cloze: Cloze, tokens: Tensor) -> None:
+            mlm.states_at(mlm.fillings(cloze, 0, tokens), range(asked))
+
+        assert count("0.output.dense", ask) == 10 * 12
+        assert count("1.output.dense", ask) == last
+        assert count("1.attention.self.key", ask) == (10 * 12 if asked == 12 else 0)
 
     @pytest.mark.parametrize("part", ["query", "key", "value"])
     def test_the_first_layer_projects_the_context_once(self, rows: Callable[[str], int], part: str) -> None:
@@ -202,7 +239,7 @@ def test_other_settings_are_read_or_left_to_the_model(
     assert mlm.filled_by == by
     cloze, tokens = cloze_of(mlm, architecture, (3, 7)), torch.arange(5, 50)
     for asked in (3, 7):
-        expected = log_probs(mlm, mlm.states(mlm.fillings(cloze, 0, tokens), asked))
+        expected = plain_log_probs(mlm.model, mlm.fillings(cloze, 0, tokens), asked, mlm.vocabulary.size)
         torch.testing.assert_close(
             log_probs(mlm, mlm.filled_states(cloze, 0, tokens, asked)), expected, atol=1e-4, rtol=0
         )

@@ -40,8 +40,8 @@ def load(
         device: `auto`, `cpu`, `cuda` or `mps`.
         memory: what the work may take beyond the model, as in `4GB`.
         allow_pickle: read pickled weights (which can run code) where there are no safetensors.
-        engine: `auto` runs a plain BERT by unmask's own code, which loads in a fraction of the time, and all
-            else by transformers; `transformers` runs everything by it.
+        engine: `auto` opens a plain BERT by unmask's own code, which loads in a fraction of the time, and all
+            else by transformers; `transformers` opens everything by it.
     """
     return MaskedLM.load(
         locate(str(source)),

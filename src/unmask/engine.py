@@ -104,6 +104,13 @@ class Encoder:
             x = layer(x) if i else layer.sharing(x, changed)
         return last.at(x, torch.full((len(own), 1), asked, device=x.device))[:, 0]
 
+    def spares(self, asked: int, length: int) -> bool:
+        """Whether the last layer at so many positions takes less work than all of it, and no more room."""
+        layer = self.layers[-1]
+        features, heads = layer.query.in_features, layer.heads
+        work = asked * (6 * features + heads * length) <= length * (6 * features + length)
+        return asked > 0 and work and heads * asked <= 6 * length
+
     def of_texts(self, x: Tensor, asked: Tensor) -> Tensor:
         """Return the states of any texts, given as the first layer's input, each at its own positions.
 
@@ -157,19 +164,27 @@ KNOWN = {
 
 
 def read_encoder(model: Any) -> Encoder | None:
-    """Return the encoder of a model if it is of a known kind."""
+    """Return the encoder of a model if it is of a known kind, and made of plain parts."""
     config = model.config
     if config.model_type not in KNOWN:
         return None
     where, names = KNOWN[config.model_type]
-    layers: list[nn.Module] = list(model.base_model.get_submodule(where))
-    if config.model_type == "albert":  # the same layer again and again
-        layers *= config.num_hidden_layers
-    return Encoder(
-        tuple(_read_layer(layer, names, config.num_attention_heads) for layer in layers), layers[0]
-    )
+    try:
+        layers: list[nn.Module] = list(model.base_model.get_submodule(where))
+        if config.model_type == "albert":  # the same layer again and again
+            layers *= config.num_hidden_layers
+        read = [_read_layer(layer, names, config.num_attention_heads) for layer in layers]
+    except AttributeError:  # parts of other names
+        return None
+    if not read or None in read:
+        return None
+    return Encoder(tuple(layer for layer in read if layer is not None), layers[0])
 
 
-def _read_layer(layer: nn.Module, names: dict[str, str], heads: int) -> Layer:
+def _read_layer(layer: nn.Module, names: dict[str, str], heads: int) -> Layer | None:
+    """Return the parts of a layer; None if one of them is packed, adapted or without a bias."""
     parts: dict[str, Any] = {part: layer.get_submodule(path) for part, path in names.items()}
+    for name, part in parts.items():
+        if name != "activation" and (type(part) not in (nn.Linear, nn.LayerNorm) or part.bias is None):
+            return None
     return Layer(**parts, heads=heads)

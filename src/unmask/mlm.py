@@ -93,7 +93,7 @@ class MaskedLM:
 
     @property
     def engine(self) -> str:
-        """Whose code runs the model: `light` (our own, for plain BERT) or `transformers`."""
+        """Whose model it is: `light` (our own, for plain BERT) or `transformers`."""
         return "light" if isinstance(self.tokenizer, LightTokenizer) else "transformers"
 
     def __repr__(self) -> str:
@@ -119,15 +119,27 @@ class MaskedLM:
     @torch.inference_mode()
     def states_at(self, ids: Tensor, positions: Sequence[int], progress: Progress = silent) -> Tensor:
         """Return the states at several positions from one pass a text, [texts, positions, features]."""
-        return self.states_each(ids, torch.tensor(positions).expand(len(ids), -1), progress)
+        everywhere = torch.tensor(positions, dtype=torch.long).expand(len(ids), -1)
+        return self.states_each(ids, everywhere, progress)
 
     @torch.inference_mode()
     def states_each(self, ids: Tensor, positions: Tensor, progress: Progress = silent) -> Tensor:
-        """Return the states of each text at its own positions [texts, k], as [texts, k, features]."""
+        """Return the states of each text at its own positions [texts, k], as [texts, k, features].
+
+        Positions below zero count from the end.
+        """
         self._check_known(int(ids.max()))
         length, asked = ids.shape[1], positions.shape[1]
+        if len(positions) != len(ids) or not bool(((positions >= -length) & (positions < length)).all()):
+            raise Misuse(
+                f"expected positions from 0 to {length - 1} for each of {len(ids)} texts, got "
+                f"{positions.tolist()}"
+            )
+        positions = positions % length
         size = self.batch_size(length)
-        encoder = self._encoder if 2 * asked <= length else None
+        encoder = self._encoder
+        if encoder is not None and not encoder.spares(asked, length):
+            encoder = None
         if encoder is not None:
             size = self._texts_in_cache(size, length)
         batches = zip(ids.split(size), positions.split(size), strict=True)
@@ -157,7 +169,7 @@ class MaskedLM:
 
     @property
     def filled_by(self) -> str:
-        """Whose work `filled_states` is: `engine` (what the texts share is computed once) or `plain`."""
+        """Whose work the passes are: `engine` (what is shared or not asked for is spared) or `plain`."""
         return "plain" if self._encoder is None else "engine"
 
     def decoder(self, token_ids: Tensor) -> Callable[[Tensor], Tensor]:
@@ -253,7 +265,8 @@ class MaskedLM:
         parts = token_ids[:, None].split(TOKENS_AT_ONCE)
         own = torch.cat([self._embedded(encoder, part, changed)[:, 0] for part in parts])
         batches = progress.over(own.split(size), total=len(own), size=len)
-        hidden = torch.cat([encoder(context, batch, changed, position) for batch in batches])
+        asked = position % len(text)
+        hidden = torch.cat([encoder(context, batch, changed, asked) for batch in batches])
         return self._headed(hidden)
 
     def _embedded(self, encoder: Encoder, ids: Tensor, first: int = 0) -> Tensor:

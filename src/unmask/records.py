@@ -48,6 +48,8 @@ class Records:
         self._count = 0
         try:
             new = not self.path.exists()
+            if writing:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT if writing else os.O_RDONLY, 0o644)
         except OSError as error:
             raise _refusal(self.path, error) from None
@@ -63,9 +65,10 @@ class Records:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, key: str = "key", writing: bool = True) -> Records:
-        """Open a file, or make it; a damaged last line is passed over, and the keys done are remembered.
+        """Open a file, or make it and its directory; the keys that it holds are remembered.
 
-        Without `writing` it is read as far as it goes, also while another process writes it.
+        A damaged last line is passed over. Without `writing` it is read as far as it goes, also while
+        another process writes it.
         """
         return cls(path, key=key, writing=writing)
 

@@ -32,6 +32,8 @@ def test_a_document_without_end_is_cut_between_paragraphs(tmp_path, monkeypatch)
     path.write_text("one\ntwo three\nfour\nfive\n\nsix\n")
     documents = list(Corpus("text", path).documents())
     assert documents == [["one", "two three"], ["four", "five"], ["six"]]
+    path.write_text("a line of many words")
+    assert list(Corpus("text", path).documents()) == [["a line of", "many words"]]
 
 
 @pytest.mark.parametrize(

@@ -41,13 +41,18 @@ def test_a_disk_that_fills_up_under_the_optimizer_state(settings, tmp_path):
     assert last_checkpoint(out) == str(out / "checkpoint-4")
 
 
-@pytest.mark.parametrize("name", ["optimizer.pt", "rng_state.pth", "model.safetensors"])
-def test_a_file_of_a_checkpoint_that_was_harmed_is_named(settings, tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "cut"),
+    [("optimizer.pt", True), ("optimizer.pt", False), ("rng_state.pth", True), ("model.safetensors", True)],
+)
+def test_a_file_of_a_checkpoint_that_was_harmed_is_named(settings, tmp_path, name, cut):
     out = tmp_path / "run"
     train(replace(settings, steps=2), out)
     harmed = out / "checkpoint-2" / name
     whole = harmed.read_bytes()
-    harmed.write_bytes(whole[: len(whole) // 2])
+    middle = len(whole) // 2
+    changed = bytes([whole[middle] ^ 1])
+    harmed.write_bytes(whole[:middle] if cut else whole[:middle] + changed + whole[middle + 1 :])
     refusal(Failure, f"{name} is damaged", settings, out)
     harmed.write_bytes(whole)
     train(settings, out)

@@ -297,7 +297,8 @@ class SentenceScorer:
         for start in range(0, len(texts), ROWS_AT_ONCE):
             part = texts[start : start + ROWS_AT_ONCE]
             positions = torch.tensor([[text.first, text.first + 1] for text in part])
-            yield from self.mlm.states_each(torch.tensor([text.ids for text in part]), positions)
+            states = self.mlm.states_each(torch.tensor([text.ids for text in part]), positions)
+            yield from (pair.clone() for pair in states)  # of which some are kept, and others not
 
 
 def _hidden_by(name: str) -> Hidden:

@@ -185,16 +185,17 @@ def _trainer(
 def _train(trainer: Any, settings: Settings, out: Path) -> list[dict[str, float]]:
     """Train to the end and leave the best model in the trainer; returns what was logged."""
     last = run_directory.last_checkpoint(out)
-    run_directory.refuse_damaged(last)
     state = json.loads((Path(last) / "trainer_state.json").read_text()) if last is not None else None
     if state is None or not _finished(state, trainer.args.max_steps, settings):
+        run_directory.refuse_damaged(last)
         trainer.train(resume_from_checkpoint=last)
         if trainer.state.best_model_checkpoint is None:
             raise Failure(f"{out}: the run ended without an evaluation: start it anew in another directory")
         return list(trainer.state.log_history)
     # killed between its last step and its result: the best model is there, and nothing is left to train
-    best = out / Path(state["best_model_checkpoint"]).name / "model.safetensors"
-    trainer.model.load_state_dict(load_file(best))
+    best = out / Path(state["best_model_checkpoint"]).name
+    run_directory.refuse_damaged(str(best))
+    trainer.model.load_state_dict(load_file(best / "model.safetensors"))
     return list(state["log_history"])
 
 

@@ -1,8 +1,8 @@
 """Plain text in, documents out: the reading side of training.
 
 A corpus is a UTF-8 text file (or .gz), one paragraph a line, a blank line between documents. It is read as
-a stream, so that it may be larger than memory; a document without end (a file without blank lines) is cut
-after `LONGEST` characters. Several corpora are drawn in a stratified way: the share of
+a stream, so that it may be larger than memory; a document or a line without end is cut after `LONGEST`
+characters. Several corpora are drawn in a stratified way: the share of
 a corpus is proportional to size^α (α = 1 draws by size, α = 0 gives every corpus the same share; XLM-R uses
 0.3), unless the shares are stated.
 """
@@ -54,7 +54,7 @@ class Corpus:
         length = 0
         try:
             with self._open() as lines:
-                for line in lines:
+                for line in iter(lambda: lines.readline(LONGEST), ""):
                     if "\0" in line:
                         raise self._binary()
                     if paragraph := line.strip():

@@ -154,7 +154,10 @@ def whole_checkpoints(out: Path) -> list[str]:
 
 
 def refuse_damaged(checkpoint: str | None) -> None:
-    """Name the file of a checkpoint that was harmed after it was written; no checkpoint is none."""
+    """Name the file of a checkpoint that was cut off or changed after it was written; None is no checkpoint.
+
+    Of the weights the length is looked at, of the other files every byte.
+    """
     from safetensors import SafetensorError, safe_open
 
     for path in sorted(Path(checkpoint).iterdir()) if checkpoint else ():
@@ -164,7 +167,7 @@ def refuse_damaged(checkpoint: str | None) -> None:
                     whole = archive.testzip() is None
             else:
                 whole = path.suffix != ".safetensors" or safe_open(path, "pt") is not None
-        except (zipfile.BadZipFile, EOFError, SafetensorError):
+        except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, SafetensorError):
             whole = False
         if not whole:
             raise Failure(

@@ -79,7 +79,8 @@ def _train(settings: Settings, out: Path, courteous: bool) -> Result:
         run_directory.refuse_full_disk(out, parameters_of(model), settings.checkpoints)
     trainer = _trainer(settings, out, model, materials, courteous)
     last = run_directory.last_checkpoint(out)
-    run_directory.refuse_damaged(last)
+    for checkpoint in run_directory.whole_checkpoints(out)[-settings.average :]:  # the last ones are averaged
+        run_directory.refuse_damaged(checkpoint)
     trainer.train(resume_from_checkpoint=last)
     if settings.average > 1:
         state.wait_for_everyone()  # the last checkpoint is the main process's work
