@@ -1,6 +1,6 @@
 """The results of docs/beyond-pairs.md: `unmask benchmark blimp` and `blanks` with the embedded model.
 
-    python recipes/beyond.py --data ../shared/data --work RUNS [--only blimp blanks many]
+    python recipes/beyond.py --data ../shared/data --work RUNS [--only blimp many-2 ...]
 
 Runs are resumable: a killed recipe goes on where it was. Numbers go to docs/figures/beyond.json as they come;
 the tables of the page are rewritten from there (between `% beyond: NAME` and `% end`), which is all that
@@ -11,16 +11,23 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pages import markdown, renew
 
+import unmask
 from unmask.cli.terminal import Ticker
+from unmask.sequence.benchmarks.blanks import BlanksSettings, run_blanks
+from unmask.sequence.benchmarks.blimp import run_blimp
 from unmask.sequence.benchmarks.intervals import Estimate, shown
+from unmask.sequence.files import ScoreSettings
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "beyond.json"
+FILES = {"snli": "snli/dev.tsv", "xsum": "xsum/summaries.txt"}
 MANY = {2: 11_000, 3: 3000}
 """Sentences by the number of blanks, so that the intervals of recall@1 part."""
 PASSES = 128
@@ -29,9 +36,6 @@ PASSES = 128
 
 def blimp(options: argparse.Namespace) -> dict[str, Any]:
     """Accuracy on minimal pairs for every score."""
-    from unmask.sequence.benchmarks.blimp import run_blimp
-    from unmask.sequence.files import ScoreSettings
-
     return run_blimp(
         options.data / "blimp",
         ScoreSettings(),
@@ -42,39 +46,29 @@ def blimp(options: argparse.Namespace) -> dict[str, Any]:
     )
 
 
-def blanks(options: argparse.Namespace) -> dict[str, Any]:
-    """Two, three and four neighbouring blanks of SNLI and XSum."""
-    import unmask
-    from unmask.sequence.benchmarks.blanks import BlanksSettings, run_blanks
+def blanks(data: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Two, three and four neighbouring blanks of one data set, for every method."""
+    settings = BlanksSettings(sentences=options.sentences, passes=PASSES)
+    return _asked(f"blanks-{data}", data, settings, options)
 
-    snli, xsum = options.data / "snli" / "dev.tsv", options.data / "xsum" / "summaries.txt"
+
+def many(count: int, options: argparse.Namespace) -> dict[str, Any]:
+    """So many SNLI sentences that the intervals of joint and independent answers part."""
+    settings = BlanksSettings(
+        blanks=(count,), sentences=MANY[count], methods=("independent", "chain-ag"), passes=PASSES
+    )
+    return _asked(f"many-{count}", "snli", settings, options)
+
+
+def _asked(name: str, data: str, settings: BlanksSettings, options: argparse.Namespace) -> dict[str, Any]:
     return run_blanks(
         unmask.load(),
-        [f"snli={snli}", f"xsum={xsum}"],
-        BlanksSettings(sentences=options.sentences, passes=PASSES),
-        out=options.work / "blanks.jsonl",
+        [f"{data}={options.data / FILES[data]}"],
+        settings,
+        out=options.work / f"{name}.jsonl",
         ray=options.ray,
         progress=Ticker("answers"),
     )
-
-
-def many(options: argparse.Namespace) -> dict[str, Any]:
-    """Ask about so many SNLI sentences that the intervals of joint and independent answers part."""
-    import unmask
-    from unmask.sequence.benchmarks.blanks import BlanksSettings, run_blanks
-
-    parts = [
-        run_blanks(
-            unmask.load(),
-            [f"snli={options.data / 'snli' / 'dev.tsv'}"],
-            BlanksSettings(blanks=(blanks,), sentences=sentences, methods=("independent", "chain-ag")),
-            out=options.work / f"many-{blanks}.jsonl",
-            ray=options.ray,
-            progress=Ticker("answers"),
-        )
-        for blanks, sentences in MANY.items()
-    ]
-    return parts[0] | {"rows": [row for part in parts for row in part["rows"]]}
 
 
 def blimp_table(found: dict[str, Any]) -> str:
@@ -91,7 +85,7 @@ def blimp_table(found: dict[str, Any]) -> str:
     return markdown(["phenomenon", "pairs", *names], rows)
 
 
-def blanks_table(found: dict[str, Any]) -> str:
+def blanks_table(asked: list[dict[str, Any]]) -> str:
     """A row for each data set, number of blanks and method."""
     heads = [
         "data",
@@ -105,7 +99,7 @@ def blanks_table(found: dict[str, Any]) -> str:
         "gain in recall@1, %",
     ]
     rows = []
-    for row in found["rows"]:
+    for row in asked:
         cells = [shown(Estimate(**row[f"recall@{k}"]), 100) for k in (1, 5, 10)]
         cells.append("" if row["log_prob"] is None else shown(Estimate(**row["log_prob"]), 1, 2))
         for name, scale, digits in (("recall_gain", 100, 1), ("gain", 1, 2)):
@@ -115,8 +109,21 @@ def blanks_table(found: dict[str, Any]) -> str:
     return markdown([*heads, "in log-prob."], rows, left=3)
 
 
-RUNS = {"blimp": blimp, "blanks": blanks, "many": many}
-TABLES = {"blimp": blimp_table, "blanks": blanks_table, "many": blanks_table}
+RUNS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+    "blimp": blimp,
+    **{f"blanks-{data}": partial(blanks, data) for data in FILES},
+    **{f"many-{count}": partial(many, count) for count in MANY},
+}
+
+
+def tables(kept: dict[str, Any]) -> dict[str, str]:
+    """Return the tables of the page, from the runs that there are."""
+    made = {"blimp": blimp_table(kept["blimp"])} if "blimp" in kept else {}
+    for table in ("blanks", "many"):
+        rows = [row for name in RUNS if name.startswith(table) for row in kept.get(name, {}).get("rows", ())]
+        if rows:
+            made[table] = blanks_table(rows)
+    return made
 
 
 def main() -> None:
@@ -138,8 +145,7 @@ def main() -> None:
         kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
         RESULTS.write_text(json.dumps(kept | {name: found}, indent=1) + "\n", encoding="utf-8")
     kept = json.loads(RESULTS.read_text(encoding="utf-8"))
-    tables = {name: TABLES[name](found) for name, found in kept.items()}
-    renew(ROOT / "docs" / "beyond-pairs.md", "beyond", tables)
+    renew(ROOT / "docs" / "beyond-pairs.md", "beyond", tables(kept))
 
 
 if __name__ == "__main__":

@@ -68,7 +68,8 @@ def draw_blimp(accuracy: dict[str, Any]) -> None:
 
 if __name__ == "__main__" and (HERE / "beyond.json").exists():
     found = json.loads((HERE / "beyond.json").read_text(encoding="utf-8"))
-    if "blanks" in found:
-        draw_blanks(found["blanks"]["rows"])
+    rows = [row for name, run in found.items() if name.startswith("blanks-") for row in run["rows"]]
+    if rows:
+        draw_blanks(rows)
     if "blimp" in found:
         draw_blimp(found["blimp"]["accuracy"])
