@@ -136,5 +136,7 @@ def test_a_full_disk_leaves_whole_lines_and_says_what_to_do(tmp_path: Path) -> N
 
 
 def test_a_path_that_cannot_be_is_one_clear_line(tmp_path: Path) -> None:
+    with Records.open(tmp_path / "new" / "r.jsonl") as records:  # a directory is made where there is none
+        records.append({"key": 1})
     with pytest.raises(Failure, match="check the path"):
-        Records.open(tmp_path / "absent" / "r.jsonl")
+        Records.open(tmp_path / "new" / "r.jsonl" / "r.jsonl")

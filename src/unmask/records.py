@@ -156,7 +156,9 @@ class Records:
                 record = _read(line)
                 if record is None:
                     if number == 1 and not self._is_torn(line):
-                        raise Misuse(f"{self.path} is no file of records: give another, or a new one")
+                        raise Misuse(
+                            f"{self.path} is no file of records: restore it from a copy, or give another"
+                        )
                     damaged, self.dropped = number, len(line)
                     continue
                 self._length += len(line)

@@ -82,7 +82,10 @@ def test_several_runs_stand_side_by_side(run: Run, bert: str, data: str, made: P
     assert ["method", "made", "other"] in lines
     assert "named twice" in run("report", made, made).line
     assert "Evaluations side by side" in page.read_text()
+    for folder in (made, other):
+        (folder / "report.md").unlink()
     both = json.loads(run("report", made, other, "--json").out)
+    assert not (made / "report.md").exists()  # a comparison writes nothing into the runs
     assert [r["pairs"] for r in both["runs"]] == ["random", "contiguous"]
 
 

@@ -40,3 +40,10 @@ def test_the_same_seed_gives_the_same_interval_however_it_is_cut(monkeypatch):
 def test_one_example_has_an_interval_of_no_width():
     found = intervals(np.array([[2.0, 3.0]]))
     assert [*found.low, *found.high] == [2, 3, 2, 3]
+
+
+@pytest.mark.parametrize("count", range(2, 40))
+def test_the_interval_of_equal_values_holds_their_mean(count):
+    found = intervals(np.full((count, 1), 0.1), resamples=50)
+    assert found.low[0] <= found.mean[0] <= found.high[0]
+    assert found.high[0] - found.low[0] < 1e-15

@@ -12,6 +12,7 @@ import toy_data
 
 from unmask.cli.terminal import Ticker
 from unmask.errors import Failure, Misuse
+from unmask.evaluation import figures
 from unmask.evaluation.run import evaluate, open_run
 from unmask.evaluation.settings import Settings, parse_methods
 from unmask.progress import Progress
@@ -108,8 +109,56 @@ def test_a_first_word_and_a_mark_of_punctuation_go_on_no_word(tmp_path, checkpoi
     assert not any(plain[token] for token in ("the", ",", "."))
 
 
+def test_a_run_that_goes_on_keeps_what_it_was_started_with(tmp_path, settings):
+    """The same texts from another file, with a blank line more: the summary is still that of the folder."""
+    first = evaluate(settings, tmp_path / "run")
+    other = toy_data.text_file(tmp_path / "other.txt", [*toy_data.SENTENCES, "", "dog", "man " * 80])
+    assert evaluate(replace(settings, data=f"text={other}"), tmp_path / "run") == first
+
+
+def test_a_pivot_is_among_the_tokens_of_every_example(tmp_path, settings):
+    """However unlikely it is, and however few tokens a blank may hold."""
+    wanted = replace(settings, methods=("product", "hcb:pivot=casino"), support=4, candidates="all")
+    assert evaluate(wanted, tmp_path / "run")["examples"] == 12
+
+
+def test_a_run_without_matplotlib_is_refused_before_any_work(tmp_path, settings, monkeypatch):
+    monkeypatch.setattr(figures, "find_spec", lambda name: None)
+    with pytest.raises(Misuse, match="figures need matplotlib"):
+        evaluate(settings, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda record: {name: value for name, value in record.items() if name != "metrics"},
+        lambda record: record | {"metrics": {"ag": record["metrics"]["ag"]}},
+        lambda record: record | {"metrics": []},
+        lambda record: record | {"number": "two"},
+    ],
+)
+def test_a_record_that_is_none_is_told_with_its_line(tmp_path, settings, damage):
+    evaluate(replace(settings, examples=3), tmp_path / "run")
+    path = tmp_path / "run" / "examples.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[1] = damage(lines[1])
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(Failure, match="line 2 is damaged: restore the file"):
+        open_run(tmp_path / "run")
+
+
+def test_a_config_without_settings_is_no_run(tmp_path, settings):
+    evaluate(replace(settings, examples=3), tmp_path / "run")
+    path = tmp_path / "run" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"settings": {}}))
+    with pytest.raises(Misuse, match="is no evaluation run"):
+        open_run(tmp_path / "run")
+
+
 def test_a_mistyped_option_spoils_no_folder(tmp_path, settings):
     for wrong, told in (
+        ({"methods": ("hcb:pivot=nosuchword",)}, "nosuchword"),
         ({"candidates": 0}, "candidates"),
         ({"candidates": 10**6}, "candidates"),
         ({"completion": "guess"}, "unknown completion"),

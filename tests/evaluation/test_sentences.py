@@ -166,3 +166,15 @@ def test_the_hub_needs_its_package_or_reads_a_directory(tmp_path):
     assert (found.texts, found.skipped) == (["A dog.", "A cat."], {"unlabeled": 3})
     with pytest.raises(Misuse, match="no split 'odd'"):
         read_sentences(f"hub:{tmp_path}:odd")
+
+
+def test_json_lines_are_known_by_what_they_hold(tmp_path):
+    """Whatever the file is called: otherwise its syntax would be taken for sentences."""
+    (tmp_path / "summaries.txt").write_text(
+        '\n{"document": "x", "summary": "A dog ran."}\n', encoding="utf-8"
+    )
+    assert read_sentences(f"xsum={tmp_path / 'summaries.txt'}").texts == ["A dog ran."]
+    toy_data.snli_jsonl(tmp_path / "pairs.data")
+    assert read_sentences(f"snli={tmp_path / 'pairs.data'}").texts == LABELED
+    (tmp_path / "braces.txt").write_text("{A dog} ran.\n[1]\n", encoding="utf-8")
+    assert read_sentences(f"xsum={tmp_path / 'braces.txt'}").texts == ["{A dog} ran.", "[1]"]

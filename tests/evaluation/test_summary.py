@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from browser import find
 
+from unmask.evaluation import figures
 from unmask.evaluation.compare import compare_runs, comparison_page, side_by_side
-from unmask.evaluation.figures import few_ticks
+from unmask.evaluation.figures import few_ticks, told_apart
 from unmask.evaluation.report import comparison_table, facts, markdown, method_table, page
 from unmask.evaluation.summary import summarise
 
@@ -95,6 +96,8 @@ def test_comparisons_are_of_pairs(summary):
     assert (found["first"], found["second"]) == ("product", "ag")
     assert found["value"] == pytest.approx(np.mean([1.0, 0.5, 2.0, -0.5]) / 2)
     assert -0.25 <= found["low"] < found["value"] < found["high"] <= 1
+    (found,) = [c for c in summary["comparisons"] if c["metric"] == "recall@5"]
+    assert found["value"] == -1
 
 
 def test_breakdowns_part_the_examples(summary):
@@ -111,6 +114,7 @@ def test_breakdowns_part_the_examples(summary):
     for groups in summary["breakdowns"].values():
         for group in groups:
             assert set(group["methods"]["ag"]) >= {"u_ppl", "a_kl", "g_kl", "reverse_kl", "jsd", "recall@10"}
+    assert summary["breakdowns"]["distance"][0]["methods"]["ag"]["median_rank"] == 1.5
     far = summary["breakdowns"]["distance"][1]["methods"]["ag"]
     assert far["recall@1"] == {"value": 0, "low": 0, "high": 0}
     assert far["a_kl"]["value"] == pytest.approx(RECORDS[2]["metrics"]["ag"]["a_kl"])
@@ -218,6 +222,29 @@ def test_runs_stand_side_by_side(summary):
     assert rows[1][1] != rows[1][2]
     assert [run["run"] for run in compare_runs({"one": summary, "two": other})["runs"]] == ["one", "two"]
     assert "Evaluations side by side" in comparison_page({"one": summary, "two": other})
+
+
+def test_lines_of_a_figure_have_colours_that_can_be_told_apart():
+    for methods in (
+        ["product", "ag", "gibbs", "ag-weighted:power=0.25", "ag-weighted:power=0.5"],
+        ["l2r", "mrf-logit", "hcb", "mixture", "hcb:order=ba"],
+    ):
+        assert len(set(told_apart(methods).values())) == 5
+
+
+def test_a_group_of_few_examples_does_not_stretch_the_axis(monkeypatch):
+    """Three examples whose losses are far apart would squeeze the lines of all others."""
+    limits = []
+    draw = figures._svg
+    monkeypatch.setattr(
+        figures, "_svg", lambda figure: limits.append(figure.axes[0].get_ylim()) or draw(figure)
+    )
+    many = [record(n, 1, [False, False], 0.5) for n in range(12)]
+    few = [record(n, 7, [False, False], gain) for n, gain in ((12, 0.5), (13, -9.0), (14, 9.0))]
+    config = CONFIG | {"drawn": 15}
+    figures.by_distance(summarise(many + few, config))
+    figures.by_distance(summarise(many + [record(n, 7, [False, False], 0.5) for n in range(12, 15)], config))
+    assert limits[0] == pytest.approx(limits[1])
 
 
 def test_groups_of_distance_leave_no_gap():

@@ -48,11 +48,9 @@ def evaluate(
     """Measure every construction on a data set; a killed run goes on where it was."""
     from unmask.cluster import check_workers
     from unmask.errors import Misuse
-    from unmask.evaluation.figures import require_matplotlib
     from unmask.evaluation.run import evaluate as run
     from unmask.evaluation.settings import Settings
 
-    require_matplotlib()
     if examples != "all" and not examples.isdecimal():
         raise Misuse(f"expected a number of examples, or all, got '{examples}'")
     check_workers(workers, ray)

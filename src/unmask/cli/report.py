@@ -25,6 +25,7 @@ def report(
     from unmask.evaluation.figures import require_matplotlib
     from unmask.evaluation.report import examples_told
     from unmask.evaluation.run import conclude, open_run
+    from unmask.evaluation.summary import summarise
     from unmask.records import write_whole
 
     require_matplotlib()
@@ -34,16 +35,19 @@ def report(
         raise Misuse("--out is for the comparison of several runs: name two or more, or leave it away")
     short = len({run.resolve().name for run in runs}) == len(runs)
     names = [run.resolve().name if short else str(run) for run in runs]
-    summaries = {name: conclude(run, *open_run(run)) for name, run in zip(names, runs, strict=True)}
     if len(runs) == 1:
         from unmask.cli.evaluate import show
 
-        summary = next(iter(summaries.values()))
+        summary = conclude(runs[0], *open_run(runs[0]))
         if json:
             print_json(summary)
         else:
             show(summary, runs[0])
         return
+    summaries = {}
+    for name, run in zip(names, runs, strict=True):
+        config, records = open_run(run)
+        summaries[name] = summarise(records, config)
     tell([f"{n}: {examples_told(s)}" for n, s in summaries.items() if s["examples"] < s["drawn"]])
     if out is not None:
         write_whole(out, comparison_page(summaries))

@@ -41,4 +41,6 @@ def intervals(
         means.append(times @ values / count)
         left -= part
     low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return Intervals(values.mean(axis=0), low, high)
+    mean = values.mean(axis=0)
+    # of equal values the resampled means differ by their rounding
+    return Intervals(mean, np.minimum(low, mean), np.maximum(high, mean))

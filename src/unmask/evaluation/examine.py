@@ -31,10 +31,12 @@ class Examiner:
     """Examines examples with a model that is loaded once."""
 
     def __init__(self, mlm: MaskedLM, settings: Settings) -> None:
-        ask.check_asking(mlm, settings.candidates, settings.completion, settings.support)
+        tokens = ask.check_asking(mlm, settings.candidates, settings.completion, settings.support)
         self.mlm = mlm
         self.settings = settings
         self.methods = parse_methods(settings.methods)
+        named = [options["pivot"] for _, _, options in self.methods if "pivot" in options]
+        self._pivots = [int(tokens.ids[tokens.index(pivot)]) for pivot in named]
         self._goes_on = word_parts(mlm.vocabulary)[1]
 
     def __call__(self, example: Example) -> dict[str, Any]:
@@ -47,6 +49,7 @@ class Examiner:
             candidates=settings.candidates,
             completion=settings.completion,
             support=settings.support,
+            include=self._pivots,
             seed=settings.seed,
         )
         assert isinstance(table, PairConditionals)

@@ -71,17 +71,18 @@ def by_distance(summary: dict[str, Any]) -> str | None:
     if len(groups) < 2:
         return None
     methods = list(summary["methods"])
-    worst_first = sorted(methods, key=lambda m: summary["methods"][m]["p_ppl"]["value"], reverse=True)
     leading = _leading(summary)
+    colours = told_apart(leading)
     with _style() as pyplot:
         figure, axes = pyplot.subplots(1, 2, figsize=(9, 4.4))
         names = [f"{g['group']}\n({g['examples']})" for g in groups]
         for axis, metric in zip(axes, TITLES, strict=True):
             everything = []
+            shown = [i for i, g in enumerate(groups) if g["examples"] >= FEW] or range(len(groups))
             for method in (m for m in methods if m not in leading):
                 values = [g["methods"][method][metric]["value"] for g in groups]
                 axis.plot(range(len(groups)), values, color="#dadce0", linewidth=1.2, label="others")
-                everything += values
+                everything += [values[i] for i in shown]
             for i, method in enumerate(leading):
                 entries = [g["methods"][method][metric] for g in groups]
                 # a little apart, so that intervals don't hide each other
@@ -94,15 +95,16 @@ def by_distance(summary: dict[str, Any]) -> str | None:
                         [e["value"] - e["low"] for e in entries],
                         [e["high"] - e["value"] for e in entries],
                     ],
-                    color=_colour(method, worst_first),
+                    color=colours[method],
                     marker=MARKERS[i % len(MARKERS)],
                     markersize=5,
                     linewidth=1.4,
                     elinewidth=0.7,
                     label=method,
                 )
-                everything += [v for e in entries for v in (e["low"], e["high"])]
+                everything += [entries[i][end] for i in shown for end in ("low", "high")]
             axis.set_yscale("log")
+            axis.set_ylim(min(everything) / 1.1, max(everything) * 1.1)
             _plain_ticks(axis.yaxis, min(everything), max(everything))
             axis.set_xticks(range(len(groups)), names)
             axis.set_xlabel("distance of the blanks in tokens (examples)")
@@ -166,6 +168,10 @@ TICKS = (
 )
 """First digits of the numbers on an axis, coarse ones first."""
 MARKERS = "osD^vP*XhpdH"
+FEW = 10
+"""Groups of fewer examples are drawn, but have no say in how far an axis goes."""
+SPARE_COLOURS = ("#e52592", "#f29900", "#9334e6", "#12b5cb", "#795548")
+"""For methods with options, whose family's colour would be taken for that of `ag`."""
 COLOURS = {
     "product": "#5f6368",
     "mrf-logit": "#f29900",
@@ -188,6 +194,16 @@ def _colour(method: str, order: list[str]) -> Any:
     from matplotlib import colormaps
 
     return colormaps["tab20"](order.index(method) % 20)
+
+
+def told_apart(methods: list[str]) -> dict[str, Any]:
+    """Return a colour a method: its family's, unless another one has it or one that is much like it."""
+    found: dict[str, Any] = {}
+    spare = (c for c in SPARE_COLOURS if c not in found.values())
+    for method in methods:
+        colour = COLOURS.get(method)
+        found[method] = next(spare) if colour is None or colour in found.values() else colour
+    return found
 
 
 def _percent(p: float) -> str:

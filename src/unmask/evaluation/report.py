@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.evaluation import figures
-from unmask.evaluation.summary import COMPARED, PERPLEXITIES
+from unmask.evaluation.summary import PERPLEXITIES
 from unmask.records import write_whole
 
 HEADS = {
@@ -25,6 +25,8 @@ HEADS = {
     "recall@5": "@5",
     "recall@10": "@10",
 }
+COMPARED = ("p_ppl", "u_ppl", "a_kl", "g_kl")
+"""The metrics whose paired differences the report shows; the summary has those of all."""
 SMALL = 0.001
 """Numbers below this are written with a power of ten."""
 EXTREMES = 3

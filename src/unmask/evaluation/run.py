@@ -17,7 +17,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from unmask.errors import Failure, Misuse
 from unmask.evaluation.cost import cost, next_sitting
 from unmask.evaluation.drawing import Example, Pairs, draw_examples
 from unmask.evaluation.examine import Examiner, make_examiner
+from unmask.evaluation.figures import require_matplotlib
 from unmask.evaluation.sentences import read_sentences
 from unmask.evaluation.settings import Settings
 from unmask.evaluation.summary import summarise
@@ -40,6 +41,7 @@ from unmask.records import Records, write_whole
 DIGESTS = ("unmask", "weights", "examples_drawn")
 """What must be the same, beside the settings, for a run to be gone on with."""
 OF_A_CONFIG = {"settings", "drawn", "skipped", *DIGESTS}
+OF_SETTINGS = {field.name for field in fields(Settings)}
 OF_A_RECORD = {"number", "key", "ids", "blanks", "metrics", "seconds", "sitting", "clock", "peak_memory"}
 
 
@@ -65,6 +67,7 @@ def evaluate(
         progress: told of the examples.
     """
     start = time.perf_counter()
+    require_matplotlib()
     folder = Path(out)
     _check_folder(folder)
     sentences = read_sentences(settings.data)
@@ -93,9 +96,9 @@ def evaluate(
     }
     _claim(folder, config)
     with Records.open(folder / "examples.jsonl") as records:
-        _check_same(folder, config, records)
+        config = _same(folder, config, records)
         _check_records(records, examples)
-        sitting = next_sitting(_whole(records))
+        sitting = next_sitting(_whole(records, config))
         todo = [example for example in examples if example.key not in records]
         if len(records) or records.dropped:
             progress.resumed(len(records), len(examples), bool(records.dropped))
@@ -144,7 +147,7 @@ def open_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     kept: list[dict[str, Any]] = []
     if (folder / "examples.jsonl").is_file():
         with Records.open(folder / "examples.jsonl", writing=False) as records:
-            kept = _whole(records)
+            kept = _whole(records, config)
     if not kept:
         raise Misuse(f"{folder} holds no finished example yet: start its evaluation again")
     return config, kept
@@ -185,12 +188,16 @@ def _claim(folder: Path, config: dict[str, Any]) -> None:
         _write_config(folder, config)
 
 
-def _check_same(folder: Path, config: dict[str, Any], records: Records) -> None:
-    """Refuse a folder that holds another run; one without a finished example is this run's from now on."""
-    found, wanted = (_compared(c) for c in (_read_config(folder / "config.json"), config))
+def _same(folder: Path, config: dict[str, Any], records: Records) -> dict[str, Any]:
+    """Return the config of the folder's run, which a run that is gone on with keeps.
+
+    A folder that holds another run is refused; one without a finished example is this run's from now on.
+    """
+    kept = _read_config(folder / "config.json")
+    found, wanted = _compared(kept), _compared(config)
     differ = [name for name in wanted | found if found.get(name) != wanted.get(name)]
     if not differ:
-        return
+        return kept
     if len(records):
         name = differ[0]
         said = f"{name} was {_shown(found.get(name))}, now {_shown(wanted.get(name))}"
@@ -198,6 +205,7 @@ def _check_same(folder: Path, config: dict[str, Any], records: Records) -> None:
             f"{folder} holds another run ({said}): give another --out, or the same settings to go on with it"
         )
     _write_config(folder, config)
+    return config
 
 
 def _write_config(folder: Path, config: dict[str, Any]) -> None:
@@ -220,7 +228,10 @@ def _read_config(path: Path) -> dict[str, Any]:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise Failure(f"{path} is damaged: restore it, or give another --out") from None
-    if not isinstance(config, dict) or not config.keys() >= OF_A_CONFIG:
+    settings = config.get("settings") if isinstance(config, dict) else None
+    if not isinstance(settings, dict) or not (
+        config.keys() >= OF_A_CONFIG and settings.keys() >= OF_SETTINGS
+    ):
         raise Misuse(
             f"{path.parent} is no evaluation run (its config.json is something else's): give a folder that "
             f"'unmask evaluate --out' made, or a new one"
@@ -228,11 +239,18 @@ def _read_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def _whole(records: Records) -> list[dict[str, Any]]:
+def _whole(records: Records, config: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a run's records; refuse a line that is none."""
     kept = list(records)
+    methods = set(config["settings"]["methods"])
     for number, record in enumerate(kept, 1):
-        if not record.keys() >= OF_A_RECORD:
+        metrics = record.get("metrics")
+        if not (
+            record.keys() >= OF_A_RECORD
+            and isinstance(record["number"], int)
+            and isinstance(metrics, dict)
+            and metrics.keys() >= methods
+        ):
             raise Failure(
                 f"{records.path}: line {number} is damaged: restore the file from a copy, or delete that line"
             )

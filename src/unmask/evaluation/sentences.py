@@ -84,8 +84,7 @@ def _dev_file(directory: Path) -> Path:
 
 
 def _read_snli(path: Path, found: Sentences) -> None:
-    rows = _json_rows(path) if ".jsonl" in path.suffixes or ".json" in path.suffixes else _tsv_rows(path)
-    for row, where in rows:
+    for row, where in _json_rows(path) if _is_json_lines(path) else _tsv_rows(path):
         columns = _columns(row, PAIR_COLUMNS, where)
         label = next((row[name] for name in LABEL_COLUMNS if name in row), None)
         if label is None and not any(name in row for name in LABEL_COLUMNS):
@@ -98,7 +97,7 @@ def _read_snli(path: Path, found: Sentences) -> None:
 
 
 def _read_xsum(path: Path, found: Sentences) -> None:
-    if any(suffix in (".jsonl", ".json") for suffix in path.suffixes):
+    if _is_json_lines(path):
         for row, where in _json_rows(path):
             _columns(row, (("summary",),), where)
             found.add(_text(row, "summary", where))
@@ -109,6 +108,17 @@ def _read_xsum(path: Path, found: Sentences) -> None:
 def _read_text(path: Path, found: Sentences) -> None:
     for _, line in read_lines(path):
         found.add(line)
+
+
+def _is_json_lines(path: Path) -> bool:
+    """Tell json lines by the file's name, or by what its first line holds, whatever its name."""
+    if any(suffix in (".jsonl", ".json") for suffix in path.suffixes):
+        return True
+    first = next((line for _, line in read_lines(path) if line.strip()), "")
+    try:
+        return isinstance(json.loads(first), dict)
+    except ValueError:
+        return False
 
 
 def _json_rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:

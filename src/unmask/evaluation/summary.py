@@ -44,7 +44,6 @@ COLUMNS: dict[str, Column] = {
     "recall@10": lambda m: m["rank"] <= 10,
 }
 PERPLEXITIES = ("p_ppl", "u_ppl")
-COMPARED = ("p_ppl", "u_ppl", "a_kl", "g_kl")
 DISTANCES = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, None))
 
 
@@ -76,9 +75,9 @@ def summarise(records: Iterable[Record], config: dict[str, Any]) -> dict[str, An
         "methods": _methods(methods, table, ordered),
         "comparisons": _comparisons(methods, table),
         "breakdowns": {
-            "distance": _breakdown(methods, table, [_distance(r) for r in ordered], _DISTANCE_NAMES),
-            "word class": _breakdown(methods, table, [_word_class(r) for r in ordered]),
-            "frequency": _breakdown(methods, table, *_frequency(ordered)),
+            "distance": _breakdown(methods, table, ordered, [_distance(r) for r in ordered], _DISTANCE_NAMES),
+            "word class": _breakdown(methods, table, ordered, [_word_class(r) for r in ordered]),
+            "frequency": _breakdown(methods, table, ordered, *_frequency(ordered)),
         },
     }
 
@@ -108,13 +107,11 @@ def _methods(
 
 
 def _comparisons(methods: list[str], table: dict[str, NDArray[np.float64]]) -> list[dict[str, Any]]:
-    """Return the paired difference of every two methods: below zero if the first is the better one."""
+    """Return the paired difference of every two methods, first less second, in every metric."""
     pairs = list(itertools.combinations(range(len(methods)), 2))
     found = []
-    for name in COMPARED:
-        if not pairs:
-            break
-        first, second = (table[name][:, list(side)] for side in zip(*pairs, strict=True))
+    for name, values in table.items() if pairs else ():
+        first, second = (values[:, list(side)] for side in zip(*pairs, strict=True))
         each = intervals(first - second)
         found += [
             {"metric": name, "first": methods[i], "second": methods[j]}
@@ -127,6 +124,7 @@ def _comparisons(methods: list[str], table: dict[str, NDArray[np.float64]]) -> l
 def _breakdown(
     methods: list[str],
     table: dict[str, NDArray[np.float64]],
+    ordered: list[Record],
     groups: Sequence[str],
     order: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
@@ -141,7 +139,9 @@ def _breakdown(
         entry: dict[str, Any] = {"group": group, "examples": int(here.sum()), "methods": {}}
         each = iter(np.stack(intervals(columns[here]), axis=-1))
         for method in methods:
+            ranks = [r["metrics"][method]["rank"] for r, inside in zip(ordered, here, strict=True) if inside]
             entry["methods"][method] = {name: _metric(name, next(each)) for name in table}
+            entry["methods"][method]["median_rank"] = float(np.median(ranks))
         found.append(entry)
     return found
 
