@@ -259,8 +259,8 @@ def mass_outside(joint: Joint) -> float | None:
 
 
 def _shape(joint: Joint) -> dict[str, Any]:
-    if isinstance(joint, SequentialJoint) and not joint.countable:
-        return {"entropy": None, "mutual_information": None}  # a sum over V^n fillings
+    if isinstance(joint, SequentialJoint):  # the model would have to be asked about every filling
+        return {"entropy": None, "mutual_information": None}
     return {"entropy": joint.entropy(), "mutual_information": joint.mutual_information()}
 
 

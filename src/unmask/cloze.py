@@ -65,7 +65,7 @@ def parse_blanks(text: str, vocabulary: Vocabulary, window: int, *, truncate: bo
     """Read a text whose blanks are to be filled."""
     if not text.strip():
         raise Misuse("expected a text with blanks, got an empty one: write it with [MASK] or ___ for a blank")
-    _check_encoding(text)
+    check_encoding(text)
     tokenizer = vocabulary.tokenizer
     pieces = _blank(vocabulary).split(text)
     if len(pieces) == 1:
@@ -88,7 +88,7 @@ def parse_braces(text: str, vocabulary: Vocabulary, window: int, *, truncate: bo
     """Read a text whose words in braces are to be scored."""
     if not text.strip():
         raise Misuse("expected a text with words in braces, got an empty one: write {word} for each")
-    _check_encoding(text)
+    check_encoding(text)
     plain, spans = _strip_braces(text)
     if not spans:
         raise Misuse("nothing is marked to be scored: put braces around it, as in 'The {man} {is} here.'")
@@ -126,7 +126,7 @@ def _blank(vocabulary: Vocabulary) -> re.Pattern[str]:
     return re.compile(rf"{re.escape(vocabulary.tokenizer.mask_token)}|\[MASK\]|_{{3,}}")
 
 
-def _check_encoding(text: str) -> None:
+def check_encoding(text: str) -> None:
     """Refuse what is no text: a terminal hands over broken bytes as half characters."""
     try:
         text.encode()

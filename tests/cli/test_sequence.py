@@ -34,6 +34,16 @@ class TestFill:
         assert "the grid of 4 candidates a blank" in answer["notes"][-1]
         assert sum(f["probability"] for f in answer["fillings"]) < 1
 
+    def test_a_cost_that_nobody_reads_is_told_by_its_power_of_ten(self, run: Run, bert: str) -> None:
+        outcome = run("fill", "[MASK] " * 40, "-m", bert, "--method", "grid", "-k", 20)
+        assert "needs 2.2e52 forward passes and 1.1e52 cells" in outcome.line
+
+    def test_a_chain_over_few_tokens_is_not_summed_over(self, run: Run, bert: str) -> None:
+        """Its entropy would ask about every filling, which nobody has asked for."""
+        answer = parsed(run("fill", THREE, "-m", bert, "--json", "-k", 4, "--support", 40))
+        assert answer["entropy"] is None
+        assert answer["passes"] < 200
+
     def test_six_blanks_are_filled_by_the_chain(self, run: Run, bert: str) -> None:
         answer = parsed(run("fill", SIX, "-m", bert, "--json", "--top", 2))
         assert (answer["method"], answer["solver"]["block"]) == ("chain", 2)
@@ -182,6 +192,7 @@ class TestScoreFile:
             (["--completion", "zzz"], "--completion is for words in braces"),
             (["--seed", "5"], "--seed is for words in braces"),
             (["--workers", "3"], "give --ray too"),
+            (["--scores", "pll", "--lengths", "uniform:3"], "--scores names none of them"),
         ],
     )
     def test_what_cannot_be_is_one_line(
@@ -226,6 +237,10 @@ class TestSample:
         assert "joined by ag" in parsed(run(*command))["notes"][-1]
         assert "single blanks" in parsed(run(*command, "--option", "block=1"))["notes"][-1]
         assert "unknown construction 'grid'" in run(*command, "--method", "grid").line
+
+    def test_what_the_model_does_not_know_of_a_prefix_is_noted(self, run: Run, bert: str) -> None:
+        outcome = run("sample", "--prefix", "The \u65e5", "--length", 1, "-n", 1, "-m", bert)
+        assert "note: a token of the text is unknown to this model" in outcome.err
 
     def test_one_blank_is_no_chain_of_pairs(self, run: Run, bert: str) -> None:
         outcome = run("sample", "The [MASK] here", "--sampler", "chain", "-n", 1, "-m", bert)
@@ -273,6 +288,14 @@ class TestSample:
             (["--prefix", "The [MASK] is", "--length", 2], "the prefix has a blank"),
             (["--prefix", "The ___ is", "--length", 2], "the prefix has a blank"),
             (["--prefix", "old " * 70, "--length", 2], "window holds 64: shorten the prefix"),
+            (["--prefix", "The [SEP] man", "--length", 2], "the prefix spells [SEP], a special token"),
+            (["--prefix", "The \udcff", "--length", 2], "not valid Unicode from character 5 on"),
+            (["The [MASK]", "--sampler", "gibbs", "--seed", 10**20], "'--seed'"),
+            (["The [MASK]", "--sampler", "block-gibbs", "--method", "magic"], "unknown method 'magic'"),
+            (
+                [THREE, "--sampler", "chain", "--method", "gibbs", "--option", "pairs=hcb"],
+                "joined by --method gibbs or by pairs=hcb: leave out one of them",
+            ),
         ],
     )
     def test_what_cannot_be_is_one_line(

@@ -195,6 +195,8 @@ def test_the_affordable_grid_is_the_largest_within_the_limit():
         ({"method": "chain", "block": 3}, "hold 1 or 2 blanks"),
         ({"method": "chain", "order": "up"}, "unknown order 'up'"),
         ({"method": "chain", "order": "0,1"}, "the numbers 0 to 2, each once"),
+        ({"method": "chain", "order": 1.5}, "whole numbers, the blanks' own as 2,0,1, got 1.5"),
+        ({"method": "gibbs", "pairs": "hcb"}, "joined by gibbs or by pairs=hcb: leave one of them out"),
         ({"method": "chain", "beam": 0}, "beam of a chain"),
         ({"method": "l2r", "pivot": 2}, "no option 'pivot'"),
         ({"method": "grid", "order": "confidence"}, "the grid has no option 'order'"),

@@ -10,10 +10,11 @@ from scipy import stats
 from sequence.toy import TableField, cloze_of, draw_tables, few
 from unmask import Misuse, construct
 from unmask.conditionals import exact_conditionals
+from unmask.sequence import diagnostics
 from unmask.sequence.diagnostics import diagnose, settled_below
 from unmask.sequence.field import ModelField
 from unmask.sequence.generation import cloze_of as cloze_to_fill
-from unmask.sequence.generation import sample_by_markov_chain
+from unmask.sequence.generation import sample_by_markov_chain, verdict
 from unmask.sequence.sampling import BlockGibbs, Gibbs, Metropolis, Trace, log_weight, run_chains
 from unmask.sequence.table import TableJoint
 from unmask.vocabulary import Support
@@ -152,6 +153,30 @@ def test_diagnostics_tell_settled_chains_from_stuck_ones():
     assert diagnose(stuck)["blank 0"] == {"ess": None, "rhat": None}  # it never moves
 
 
+@pytest.mark.parametrize("sweeps", [20, 30, 40, 64, 100, 128])
+@pytest.mark.parametrize("chains", [2, 4])
+def test_chains_that_stand_still_at_different_fillings_have_not_settled(chains, sweeps):
+    ids = torch.arange(chains)[:, None, None].expand(chains, sweeps, 1)
+    found = diagnose(Trace(ids, -ids[..., 0].double()))
+    assert max(row["rhat"] for row in found.values()) > 10
+    (note,) = verdict(found, chains, sweeps, 1)
+    assert "have not settled" in note
+
+
+def test_one_chain_and_chains_that_never_move_are_not_called_settled():
+    still = Trace(torch.zeros(4, 30, 1, dtype=torch.long), torch.zeros(4, 30).double())
+    assert "can't be told" in verdict(diagnose(still), 4, 3, 10)[0]
+    alone = Trace(torch.zeros(1, 30, 1, dtype=torch.long), torch.rand(1, 30).double())
+    assert "take --chains 2 or more" in verdict(diagnose(alone), 1, 3, 10)[0]
+
+
+def test_chains_without_arviz_are_refused_before_any_work(mlm_of, monkeypatch):
+    monkeypatch.setattr(diagnostics, "find_spec", lambda name: None)
+    mlm = mlm_of("bert")
+    with pytest.raises(Misuse, match=r"pip install 'unmask\[sample\]'"):
+        sample_by_markov_chain(mlm, cloze_to_fill(mlm, "The [MASK] here"), "gibbs")
+
+
 def test_every_sweep_after_the_burn_in_is_judged_and_not_the_draws_alone():
     field = TableField(table_of(3, 3))
 
@@ -205,7 +230,7 @@ def test_chance_alone_does_not_unsettle_short_chains():
 def test_chains_are_called_lawless_where_they_are(sampler, blanks, told, mlm_of):
     mlm = mlm_of("bert")
     cloze = cloze_to_fill(mlm, length=blanks)
-    settings = {"chains": 1, "draws": 20, "burn_in": 0, "thin": 1, "candidates": 2, "support": 4}
+    settings = {"chains": 2, "draws": 20, "burn_in": 0, "thin": 1, "candidates": 2, "support": 4}
     notes = [
         note for note in sample_by_markov_chain(mlm, cloze, sampler, **settings).notes if "R-hat" not in note
     ]

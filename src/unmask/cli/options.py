@@ -64,7 +64,9 @@ PairOptions = Annotated[
         "--option", help="Of the construction, as NAME=VALUE: pivot, order, power, rounds, tolerance, sweeps."
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of whatever is drawn at random.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=2**63 - 1, help="Seed of whatever is drawn at random.")
+]
 Truncate = Annotated[
     bool, typer.Option("--truncate", help="Drop the end of a text longer than the model's window.")
 ]

@@ -107,6 +107,11 @@ def sample(
         return
     given = o.parse_options(options)
     if sampler == "chain" and method not in ("ag", "chain"):
+        if given.get("pairs", method) != method:
+            raise Misuse(
+                f"the chain's pairs are joined by --method {method} or by pairs={given['pairs']}: leave out "
+                f"one of them"
+            )
         given |= {"pairs": method}
     joint = joint_of_cloze(
         mlm,

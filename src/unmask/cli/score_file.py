@@ -72,6 +72,11 @@ def score_file(
         allow_pickle=allow_pickle,
     )
     settings.check()
+    if lengths is not None and not set(settings.scores) & set(DISTRIBUTIONS):
+        raise Misuse(
+            f"--lengths is for distributions ({', '.join(DISTRIBUTIONS)}), and --scores names none of them: "
+            f"leave it out, or add one"
+        )
     # a bar and rows on one terminal would mix
     bar = Progress() if sys.stdout.isatty() else Ticker("lines", closing=False)
     scorer, known = None, None

@@ -21,7 +21,7 @@ from unmask.evaluation.metrics import Marginals, incompatibility, marginals_of, 
 from unmask.evaluation.settings import Settings, parse_methods
 from unmask.mlm import MaskedLM
 from unmask.pair import PairJoint
-from unmask.sequence.words import word_parts
+from unmask.sequence.words import ends_in_mark, word_parts
 
 SHOWN = 5
 """How many likely tokens a side, beside the true one, the small table of a joint in the report has."""
@@ -37,7 +37,7 @@ class Examiner:
         self.methods = parse_methods(settings.methods)
         named = [options["pivot"] for _, _, options in self.methods if "pivot" in options]
         self._pivots = [int(tokens.ids[tokens.index(pivot)]) for pivot in named]
-        self._goes_on = word_parts(mlm.vocabulary)[1]
+        self._goes_on, self._ends = word_parts(mlm.vocabulary)[1], ends_in_mark(mlm.vocabulary)
 
     def __call__(self, example: Example) -> dict[str, Any]:
         """Return the record of an example."""
@@ -87,8 +87,10 @@ class Examiner:
 
     def _inside(self, example: Example, position: int) -> bool:
         """Whether a token goes on the word before it: a mark of punctuation does not, nor a first token."""
-        first = example.ids[position - 1] in self.mlm.vocabulary.special_ids if position else True
-        return not first and bool(self._goes_on[example.ids[position]])
+        before = example.ids[position - 1] if position else None
+        if before is None or before in self.mlm.vocabulary.special_ids or self._ends[before]:
+            return False
+        return bool(self._goes_on[example.ids[position]])
 
 
 def make_examiner(

@@ -236,7 +236,7 @@ def _read_config(path: Path) -> dict[str, Any]:
             f"{path.parent} is no evaluation run (its config.json is something else's): give a folder that "
             f"'unmask evaluate --out' made, or a new one"
         )
-    return config
+    return dict(config)
 
 
 def _whole(records: Records, config: dict[str, Any]) -> list[dict[str, Any]]:

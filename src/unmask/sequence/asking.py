@@ -54,11 +54,16 @@ def check_grid(blanks: int, candidates: int, most: int = MOST_PASSES) -> None:
     if needed > most or candidates**blanks > LARGEST_TABLE:
         fewer = affordable_candidates(blanks, most)
         raise Misuse(
-            f"a grid of {candidates} candidates at {blanks} blanks needs {needed:,} forward passes and "
-            f"{candidates**blanks:,} cells, and the limits are {most:,} and {LARGEST_TABLE:,}: take "
+            f"a grid of {candidates} candidates at {blanks} blanks needs {_told(needed)} forward passes and "
+            f"{_told(candidates**blanks)} cells, and the limits are {most:,} and {LARGEST_TABLE:,}: take "
             + (f"--candidates {fewer} or fewer, or " if fewer > 1 else "")
             + "--method chain"
         )
+
+
+def _told(number: int) -> str:
+    """Write a number, one that nobody reads by its digits with a power of ten."""
+    return f"{number:,}" if number < 10**12 else f"{number:.1e}".replace("e+", "e")
 
 
 @torch.inference_mode()

@@ -157,6 +157,10 @@ def _chain(
     if block not in (1, 2) or isinstance(block, bool):
         raise Misuse(f"the blocks of a chain hold 1 or 2 blanks, got {block}")
     pairwise = options.get("pairs", method if method in CONSTRUCTIONS and not single else "ag")
+    if "pairs" in options and method in CONSTRUCTIONS and method not in ("ag", pairwise):
+        raise Misuse(
+            f"the chain's pairs are joined by {method} or by pairs={pairwise}: leave one of them out"
+        )
     if pairwise not in CONSTRUCTIONS:
         known = ", ".join(CONSTRUCTIONS)
         raise Misuse(f"unknown construction '{pairwise}' of a chain's pairs: expected one of {known}")
@@ -205,6 +209,8 @@ def _order(given: Any) -> Order:
                 f"unknown order '{given}' of a chain: expected left-to-right, confidence, or numbers of "
                 f"blanks as 2,0,1"
             ) from None
+    if isinstance(given, float):
+        raise Misuse(f"the order of a chain is in whole numbers, the blanks' own as 2,0,1, got {given}")
     return [given] if isinstance(given, int) else given
 
 

@@ -5,7 +5,8 @@ of whether it holds the token that it holds most often; over every sweep after t
 that are drawn. R-hat (rank-normalised, split; Vehtari et al. 2021) compares chains with each other and with
 their own halves. Above 1.01 they have not settled, where they are long enough for that bound: the halves of
 chains of some tens of sweeps differ by a few hundredths by chance alone, so that for these it is the older
-1.1. Chains that never move, or of fewer than `FEWEST_SWEEPS`, can't be judged: None. The effective size is
+1.1. Chains that stand still at different places have an infinite R-hat; a quantity that is the same in all of
+them, and chains of fewer than `FEWEST_SWEEPS` sweeps, can't be judged: None. The effective size is
 that of the sweeps, and no more than their number: antithetic chains, of which more could be said, are rare,
 and mere chance looks like them.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -43,29 +45,29 @@ def diagnose(trace: Trace) -> dict[str, dict[str, float | None]]:
     return {name: {"ess": _ess(values), "rhat": _rhat(values)} for name, values in traces.items()}
 
 
-def _arviz() -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import arviz
-    except ImportError:
-        raise Misuse("the diagnostics of chains need arviz: pip install 'unmask[sample]'") from None
-    return arviz
+def require_arviz() -> None:
+    """Say before any work is done that diagnostics need arviz."""
+    if find_spec("arviz") is None:
+        raise Misuse("the diagnostics of chains need arviz: pip install 'unmask[sample]'")
 
 
 def _ess(trace: np.ndarray[Any, Any]) -> float | None:
     found = _judged(trace, "ess")
-    return None if found is None else min(found, float(trace.size))
+    return None if found is None or not math.isfinite(found) else min(found, float(trace.size))
 
 
 def _rhat(trace: np.ndarray[Any, Any]) -> float | None:
-    return _judged(trace, "rhat") if len(trace) > 1 else None
+    found = _judged(trace, "rhat") if len(trace) > 1 else None
+    # no variance within any chain, and some between them
+    return math.inf if found is not None and not math.isfinite(found) else found
 
 
 def _judged(trace: np.ndarray[Any, Any], what: str) -> float | None:
     if trace.shape[1] < FEWEST_SWEEPS or np.ptp(trace) == 0:
         return None
-    arviz = _arviz()
+    require_arviz()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import arviz
     with np.errstate(all="ignore"):  # a half of a chain that never moves has no variance
-        found = float(getattr(arviz, what)(trace))
-    return found if math.isfinite(found) else None
+        return float(getattr(arviz, what)(trace))

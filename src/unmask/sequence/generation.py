@@ -11,18 +11,20 @@ draws);
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from unmask.cloze import Cloze, has_blank, parse_blanks
+from unmask.cloze import Cloze, check_encoding, has_blank, parse_blanks, unknown_note
+from unmask.constructions import CONSTRUCTIONS
 from unmask.errors import Misuse
 from unmask.mlm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.sequence.choose import supports_of
-from unmask.sequence.diagnostics import FEWEST_SWEEPS, diagnose, settled_below
+from unmask.sequence.diagnostics import FEWEST_SWEEPS, diagnose, require_arviz, settled_below
 from unmask.sequence.field import ModelField
 from unmask.sequence.pairs import PAIR_CANDIDATES
 from unmask.sequence.sampling import BlockGibbs, Draws, Gibbs, Kernel, Metropolis, run_chains
@@ -51,10 +53,15 @@ def cloze_of(
         )
     if length < 1:
         raise Misuse(f"expected to draw at least 1 token, got --length {length}")
+    check_encoding(prefix or "")
     read = Reader(mlm)
     before = read(prefix or "").tokens
     if has_blank(prefix or "", mlm.vocabulary):
         raise Misuse("the prefix has a blank: give it as a template, and leave out --length and --prefix")
+    unknown = mlm.tokenizer.unk_token_id
+    special = [t for t in before if t in mlm.vocabulary.special_ids and t != unknown]
+    if special:
+        raise Misuse(f"the prefix spells {mlm.vocabulary.token(special[0])}, a special token: leave it out")
     sentence = read.of_ids([*before, *[mlm.vocabulary.mask_id] * length])
     if len(sentence.ids) > mlm.window:
         room = mlm.window - len(sentence.ids) + length
@@ -64,7 +71,9 @@ def cloze_of(
         )
     blanks = sentence.positions[len(before) :]
     lead = f"{prefix.rstrip()} " if prefix else ""
-    return Cloze(sentence.ids, blanks, (lead, *[" "] * (length - 1), ""), mlm.vocabulary)
+    note = unknown_note(sentence.ids, mlm.vocabulary)
+    notes = () if note is None else (note,)
+    return Cloze(sentence.ids, blanks, (lead, *[" "] * (length - 1), ""), mlm.vocabulary, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -117,6 +126,9 @@ def sample_by_markov_chain(
         seed: of all that is drawn.
         progress: told of sweeps.
     """
+    require_arviz()
+    if method not in CONSTRUCTIONS:
+        raise Misuse(f"unknown method '{method}': expected one of {', '.join(CONSTRUCTIONS)}")
     if candidates != "auto" and (not isinstance(candidates, int) or candidates < 1):
         raise Misuse(f"the pairs of {sampler} are joined on 1 candidate or more, or auto, got {candidates}")
     supports, outside = supports_of(mlm, cloze, support)
@@ -142,7 +154,7 @@ def sample_by_markov_chain(
         progress=progress,
     )
     diagnostics = diagnose(found.sweeps)
-    notes = _law(sampler, len(cloze.blanks)) + _verdict(diagnostics, chains, draws, thin)
+    notes = _law(sampler, len(cloze.blanks)) + verdict(diagnostics, chains, draws, thin)
     evidence = {
         "method": method if sampler == "block-gibbs" else sampler,
         "candidates": count if sampler == "block-gibbs" else None,
@@ -170,9 +182,7 @@ def _law(sampler: str, blanks: int) -> list[str]:
     ]
 
 
-def _verdict(
-    diagnostics: dict[str, dict[str, float | None]], chains: int, draws: int, thin: int
-) -> list[str]:
+def verdict(diagnostics: dict[str, dict[str, float | None]], chains: int, draws: int, thin: int) -> list[str]:
     """Say whether the chains have settled, if they have not or if it can't be told."""
     sweeps = draws * thin
     if sweeps < FEWEST_SWEEPS:
@@ -181,8 +191,17 @@ def _verdict(
             f"{FEWEST_SWEEPS} are needed, so take --thin {-(-FEWEST_SWEEPS // draws)} or more, or -n "
             f"{chains * (-(-FEWEST_SWEEPS // thin) - 1) + 1} or more"
         ]
+    if chains == 1:
+        return ["one chain can't be compared with others: take --chains 2 or more to see whether it settled"]
     rhats = [row["rhat"] for row in diagnostics.values() if row["rhat"] is not None]
-    if rhats and max(rhats) > settled_below(sweeps):
+    if not rhats:
+        return ["the chains never moved from one and the same filling: whether they settled can't be told"]
+    if math.isinf(max(rhats)):
+        return [
+            "R-hat is infinite: chains stand still at different fillings and have not settled, take more "
+            "--burn-in and --thin"
+        ]
+    if max(rhats) > settled_below(sweeps):
         return [f"R-hat reaches {max(rhats):.2f}: the chains have not settled, take more --burn-in or --thin"]
     return []
 
@@ -217,7 +236,12 @@ def generated_answer(
         "passes": generated.passes,
         "sweeps": generated.draws.sweeps.ids.shape[1],
         "accept_rates": None if accepted is None else accepted.tolist(),
-        "diagnostics": generated.diagnostics,
+        "diagnostics": {
+            name: {
+                key: value if value is None or math.isfinite(value) else None for key, value in row.items()
+            }
+            for name, row in generated.diagnostics.items()
+        },
         "notes": [*generated.cloze.notes, *generated.notes],
         "samples": rows,
     }

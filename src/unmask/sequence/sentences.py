@@ -12,7 +12,7 @@ from typing import Any
 
 from unmask.cloze import Cloze
 from unmask.mlm import MaskedLM
-from unmask.sequence.words import word_parts
+from unmask.sequence.words import ends_in_mark, word_parts
 from unmask.vocabulary import Vocabulary
 
 
@@ -48,7 +48,7 @@ class Reader:
 
     def __init__(self, mlm: MaskedLM) -> None:
         self.mlm = mlm
-        self._inside = word_parts(mlm.vocabulary)[1]
+        self._inside, self._ends = word_parts(mlm.vocabulary)[1], ends_in_mark(mlm.vocabulary)
         self._frame = _frame(mlm.tokenizer)
 
     def __call__(self, text: str) -> Sentence:
@@ -66,7 +66,8 @@ class Reader:
         words, word = [], -1
         for n, token in enumerate(tokens):
             known = 0 <= token < len(self._inside)
-            if n == 0 or not (known and bool(self._inside[token])):
+            goes_on = known and bool(self._inside[token])
+            if n == 0 or not goes_on or self._ends[tokens[n - 1]]:
                 word += 1
             words.append(word)
         return Sentence(ids, tuple(range(before, before + len(tokens))), tuple(words))

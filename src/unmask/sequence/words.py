@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -37,6 +38,7 @@ from unmask.progress import Progress, silent
 from unmask.sequence.chain import STILL_BLANK, Chain, Filled
 from unmask.vocabulary import Support, Vocabulary
 
+HALF = "\ufffd"
 MOST_TOKENS = 3
 MOST_BLANKS = 4
 BEAM = 24
@@ -136,6 +138,20 @@ def word_parts(vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
         else:
             start[token_id] = any(letter.isalnum() for letter in surface)
     return start, inside
+
+
+@lru_cache(maxsize=8)
+def ends_in_mark(vocabulary: Vocabulary) -> Tensor:
+    """Return which tokens end in a mark of punctuation, after which a word starts anew, [vocab].
+
+    Where words are marked at their start, what follows such a mark has none: `man` in `old-man`.
+    """
+    found = torch.zeros(vocabulary.size, dtype=torch.bool)
+    for token_id in range(vocabulary.size):
+        last = vocabulary.surface(token_id)[-1:]
+        # half of a character is written as U+FFFD, which counts as a symbol
+        found[token_id] = last not in ("", HALF) and unicodedata.category(last)[0] in "PS"
+    return found
 
 
 def expanded(cloze: Cloze, lengths: Sequence[int]) -> Cloze:
