@@ -16,6 +16,7 @@ COLOURS = {
     "xsum-random": "#c1571f",
     "xsum-contiguous": "#e5a57f",
 }
+LEFT = 0.1
 CLIP = 0.6
 """Differences beyond this, in nats, are drawn at the edge: those of `product` and the like."""
 
@@ -30,15 +31,15 @@ def draw(found: dict[str, Any]) -> None:
         for place, (run, colour) in enumerate(COLOURS.items()):
             rows = [found["runs"][run]["differences"][metric][m] for m in order]
             at = [i + 0.17 * (1.5 - place) for i in range(len(order))]
-            clipped = [{k: min(max(v, -CLIP), CLIP) for k, v in row.items()} for row in rows]
+            clipped = [{k: min(max(v, -LEFT), CLIP) for k, v in row.items()} for row in rows]
             value, ends = bars(clipped)
             label = run.replace("-", ", ").replace("snli", "SNLI").replace("xsum", "XSum")
             axis.errorbar(value, at, xerr=ends, fmt="o", ms=3.5, lw=1.3, color=colour, label=label)
         axis.axvline(0, color="#444", lw=0.8)
-        axis.set(xlabel=f"log {name} less that of ag, nats a token", xlim=(-CLIP, CLIP))
+        axis.set(xlabel=f"log {name} less that of ag, nats a token", xlim=(-LEFT, CLIP))
         axis.grid(axis="x", alpha=0.3)
     axes[0].set_yticks(range(len(order)), order)
-    axes[1].legend(frameon=False, fontsize=8)
+    axes[1].legend(frameon=False, fontsize=8, loc="upper right")
     save(figure, "table")
 
 
