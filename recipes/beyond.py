@@ -28,8 +28,8 @@ from unmask.sequence.files import ScoreSettings
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "beyond.json"
 FILES = {"snli": "snli/dev.tsv", "xsum": "xsum/summaries.txt"}
-MANY = {2: 11_000, 3: 3000}
-"""Sentences by the number of blanks, so that the intervals of recall@1 part."""
+MANY = {2: (4000, "grid-ag"), 3: (3000, "chain-ag")}
+"""By the number of blanks, so many sentences that the intervals of recall@1 part, and the joint asked."""
 PASSES = 128
 """Of a grid in `blanks`: 64 candidates for two blanks, 6 for three, 3 for four."""
 
@@ -54,8 +54,9 @@ def blanks(data: str, options: argparse.Namespace) -> dict[str, Any]:
 
 def many(count: int, options: argparse.Namespace) -> dict[str, Any]:
     """So many SNLI sentences that the intervals of joint and independent answers part."""
+    sentences, joint = MANY[count]
     settings = BlanksSettings(
-        blanks=(count,), sentences=MANY[count], methods=("independent", "chain-ag"), passes=PASSES
+        blanks=(count,), sentences=sentences, methods=("independent", joint), passes=PASSES
     )
     return _asked(f"many-{count}", "snli", settings, options)
 
