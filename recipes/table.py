@@ -50,8 +50,11 @@ EXACT = {"snli": 19, "xsum": 6}
 """Exact examples of each run, 50 in all: those of XSum are twice as long."""
 CHECKED = ("ag", "gibbs", "l2r", "mrf-prob")
 """The constructions of the exact runs: the default, a Markov chain, a single order, and a field."""
+Metrics = dict[str, dict[str, float]]
 BASE = "ag"
 """The construction from which differences are told."""
+LEAST = 0.0005
+"""A difference that is written as zero has no star."""
 
 
 def run_all(args: argparse.Namespace) -> None:
@@ -82,6 +85,12 @@ def collect(work: Path) -> dict[str, Any]:
     """Return what the page tells, from the folders of the runs."""
     records = {run: _records(work / f"{run}-auto") for run in RUNS}
     summaries = {run: json.loads((work / f"{run}-auto" / "summary.json").read_text()) for run in RUNS}
+    exact = {
+        run: in_both(records[run], _records(work / f"{run}-exact"))
+        for run in RUNS
+        if (work / f"{run}-exact" / "summary.json").exists()
+    }
+    groups = exact | ({"all": [pair for both in exact.values() for pair in both]} if exact else {})
     return {
         "runs": {
             run: {
@@ -98,11 +107,8 @@ def collect(work: Path) -> dict[str, Any]:
             for run, summary in summaries.items()
         },
         "together": differences([record for run in RUNS for record in records[run]], apart=False),
-        "exact": {
-            run: against_exact(records[run], _records(work / f"{run}-exact"))
-            for run in RUNS
-            if (work / f"{run}-exact" / "summary.json").exists()
-        },
+        "exact": {run: against_exact(both) for run, both in exact.items()},
+        "exact_differences": {name: exact_differences(both) for name, both in groups.items()},
     }
 
 
@@ -146,10 +152,14 @@ def by_distance(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return groups
 
 
-def against_exact(auto: list[dict[str, Any]], exact: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return how far what is told at `auto` is from exact, over the examples that both runs have."""
+def in_both(auto: list[dict[str, Any]], exact: list[dict[str, Any]]) -> list[tuple[Metrics, Metrics]]:
+    """Return the metrics at `auto` and exact of the examples that both runs have."""
     known = {record["key"]: record["metrics"] for record in auto}
-    both = [(known[r["key"]], r["metrics"]) for r in exact if r["key"] in known]
+    return [(known[r["key"]], r["metrics"]) for r in exact if r["key"] in known]
+
+
+def against_exact(both: list[tuple[Metrics, Metrics]]) -> dict[str, Any]:
+    """Return how far what is told at `auto` is from exact, over the examples that both runs have."""
     found: dict[str, Any] = {"examples": len(both)}
     for method in CHECKED:
         found[method] = {}
@@ -163,6 +173,13 @@ def against_exact(auto: list[dict[str, Any]], exact: list[dict[str, Any]]) -> di
                 "worst": max(errors),
             }
     return found
+
+
+def exact_differences(both: list[tuple[Metrics, Metrics]]) -> dict[str, Any]:
+    """Return, in log P-PPL: what was told at `auto` less exact, and each method less the base, both exact."""
+    bias = np.array([[pair_loss(a[m]) - pair_loss(e[m]) for m in CHECKED] for a, e in both])
+    less = np.array([[pair_loss(e[m]) - pair_loss(e[BASE]) for m in CHECKED] for _, e in both])
+    return {"bias": _estimates(bias, CHECKED), "less": _estimates(less, CHECKED)}
 
 
 CHECKS: dict[str, Callable[[dict[str, float]], float]] = {
@@ -202,6 +219,7 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
             rows.append([run, str(e["examples"]), f"`{method}`", *cells])
     if rows:
         made["exact"] = markdown(["run", "examples", "method", *CHECKS], rows)
+        made["bias"] = bias_table(found["exact_differences"])
     made["cost"] = cost_table(found)
     return made
 
@@ -229,6 +247,20 @@ def cost_table(found: dict[str, Any]) -> str:
     return markdown(heads, rows)
 
 
+def bias_table(found: dict[str, Any]) -> str:
+    """Return, over the exact examples, `auto` less exact of each method, and it less the base exactly."""
+    rows = [
+        [
+            f"`{m}`",
+            *(_signed(numbers["bias"][m]) for numbers in found.values()),
+            _signed(found["all"]["less"][m]),
+        ]
+        for m in CHECKED
+    ]
+    heads = ["method", *(run.replace("-", ", ") for run in found), f"less {BASE}, exact, all"]
+    return markdown(heads, rows)
+
+
 def difference_table(found: dict[str, Any]) -> str:
     """Return the paired differences from the base, a row a method, a column a run, and all together."""
     order = sorted(METHODS, key=lambda m: found["together"]["p_ppl"][m]["value"])
@@ -243,7 +275,7 @@ def difference_table(found: dict[str, Any]) -> str:
 
 
 def _signed(entry: dict[str, float]) -> str:
-    clear = "*" if entry["low"] > 0 or entry["high"] < 0 else ""
+    clear = "*" if abs(entry["value"]) >= LEAST and (entry["low"] > 0 or entry["high"] < 0) else ""
     return f"{entry['value']:+.3f}{clear} [{entry['low']:+.3f}, {entry['high']:+.3f}]"
 
 
