@@ -135,7 +135,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "beyond", help="where the records go")
     parser.add_argument("--only", nargs="+", choices=list(RUNS), default=list(RUNS))
-    parser.add_argument("--examples", type=int, default=100, help="pairs of each file of BLiMP")
+    parser.add_argument("--examples", type=int, default=50, help="pairs of each file of BLiMP")
     parser.add_argument("--sentences", type=int, default=300, help="of a row of `blanks`")
     parser.add_argument("--ray", help="address of a Ray cluster, or local: one worker a core, of one thread")
     parser.add_argument("--tables", action="store_true", help="rewrite the page only")
