@@ -17,6 +17,7 @@ COLOURS = {
     "xsum-contiguous": "#e5a57f",
 }
 LEFT = 0.1
+"""Nothing is better than `ag` by more than this."""
 CLIP = 0.6
 """Differences beyond this, in nats, are drawn at the edge: those of `product` and the like."""
 

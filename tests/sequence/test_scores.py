@@ -41,8 +41,9 @@ def test_pll_is_that_of_a_plain_implementation(architecture, mlm_of, plain_model
     double = copy.deepcopy(model).double()
     precise = MaskedLM(copy.deepcopy(double), mlm.tokenizer, device="cpu")
     for s, score in zip(sentences, score_sentences(precise, sentences, "pll"), strict=True):
-        expected = sum(plain(mlm, double, s.ids, p, [p]) for p in s.positions)
-        assert score.log_prob == pytest.approx(expected, abs=1e-5)
+        expected = [plain(mlm, double, s.ids, p, [p]) for p in s.positions]
+        assert score.log_probs == pytest.approx(expected, abs=1e-9)
+        assert score.log_prob == pytest.approx(sum(expected), abs=1e-5)
 
 
 def test_the_chain_masks_all_that_follows(mlm_of, plain_model):

@@ -65,9 +65,8 @@ class Reader:
         ids = (*empty[:before], *tokens, *empty[len(empty) - after :])
         words, word = [], -1
         for n, token in enumerate(tokens):
-            known = 0 <= token < len(self._inside)
-            goes_on = known and bool(self._inside[token])
-            if n == 0 or not goes_on or self._ends[tokens[n - 1]]:
+            known = 0 <= token < len(self._inside) and n > 0 and tokens[n - 1] < len(self._ends)
+            if not (known and self._inside[token]) or self._ends[tokens[n - 1]]:
                 word += 1
             words.append(word)
         return Sentence(ids, tuple(range(before, before + len(tokens))), tuple(words))
