@@ -139,8 +139,12 @@ class TestScoreFile:
         path.write_text("the old man\n\na dog is\n")
         outcome = run("score", path, "-m", bert, "--scores", "pll,chain")
         rows = [line.split("\t") for line in outcome.out.splitlines()]
-        assert rows[0] == ["line", "tokens", "pll", "chain", "text"]
-        assert rows[2] == ["2", "0", "null", "null", ""]
+        assert rows[0] == ["line", "tokens", "pll", "pll a token", "chain", "chain a token", "text"]
+        for row in rows[1], rows[3]:
+            assert [float(row[3]) * 3, float(row[5]) * 3] == pytest.approx(
+                [float(row[2]), float(row[4])], abs=2e-4
+            )
+        assert rows[2] == ["2", "0", "null", "null", "null", "null", ""]
         assert "2 sentences of 6 tokens, 1 without a score" in outcome.err
 
     def test_with_lengths_the_heads_and_the_sums_say_so(self, run: Run, bert: str, tmp_path: Path) -> None:
@@ -149,15 +153,16 @@ class TestScoreFile:
         command = ("score", path, "-m", bert, "--scores", "pll,chain")
         plain, outcome = run(*command), run(*command, "--lengths", "uniform:4")
         rows = [line.split("\t") for line in outcome.out.splitlines()]
-        assert rows[0] == ["line", "tokens", "pll", "chain, any length", "text"]
+        chain = "chain, any length"
+        assert rows[0] == ["line", "tokens", "pll", "pll a token", chain, f"{chain} a token", "text"]
         before = [line.split("\t") for line in plain.out.splitlines()]
         for row, old in zip(rows[1:], before[1:], strict=True):
             assert row[2] == old[2]
-            assert float(row[3]) == pytest.approx(float(old[3]) - math.log(4), abs=2e-4)
+            assert float(row[4]) == pytest.approx(float(old[4]) - math.log(4), abs=2e-4)
         shown = float(outcome.err.split("chain, any length ")[1])
-        assert shown == pytest.approx(sum(float(row[3]) for row in rows[1:]) / 5, abs=2e-4)
+        assert shown == pytest.approx(sum(float(row[4]) for row in rows[1:]) / 5, abs=2e-4)
         cut = run(*command, "--lengths", "uniform:2")
-        assert cut.out.splitlines()[1].split("\t")[3] == "-inf"
+        assert cut.out.splitlines()[1].split("\t")[4:6] == ["-inf", "-inf"]
         assert "chain, any length -inf" in cut.err
 
     def test_blanks_and_unknown_tokens_are_told_with_their_line(
@@ -170,7 +175,7 @@ class TestScoreFile:
         assert first == again  # what was kept says the same
         assert "note: line 1: not scored: it has a blank, [MASK]: put a word there" in first.err
         assert "note: line 2: a token of the text is unknown to this model" in first.err
-        assert first.out.splitlines()[1] == "1\t3\tnull\tthe old [MASK]"
+        assert first.out.splitlines()[1] == "1\t3\tnull\tnull\tthe old [MASK]"
         assert float(first.out.splitlines()[2].split("\t")[2]) < 0
 
     def test_lengths_of_nothing_name_what_can_be_had(self, run: Run, bert: str, tmp_path: Path) -> None:

@@ -28,22 +28,26 @@ def plain(mlm, model, ids, place, hidden):
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_pll_is_that_of_a_plain_implementation(architecture, mlm_of, plain_model):
-    """To 1e-5 a sentence where the model computes in float64; in float32 but for the model's own rounding."""
+    """To 1e-5 a sentence in float64; no worse than the plain one in float32, where that is off by 3e-5."""
     mlm, model = mlm_of(architecture), plain_model(architecture)
     read = Reader(mlm)
     texts = [sentence(architecture), sentence(architecture)[:5], sentence(architecture)[::-1]]
     sentences = [read(text) for text in texts]
     assert [list(s.ids) for s in sentences] == [mlm.tokenizer(t)["input_ids"] for t in texts]
-    scores = score_sentences(mlm, sentences, "pll")
-    for s, score in zip(sentences, scores, strict=True):
-        expected = [plain(mlm, model, s.ids, p, [p]) for p in s.positions]
-        assert score.log_probs == pytest.approx(expected, abs=5e-5)
     double = copy.deepcopy(model).double()
     precise = MaskedLM(copy.deepcopy(double), mlm.tokenizer, device="cpu")
-    for s, score in zip(sentences, score_sentences(precise, sentences, "pll"), strict=True):
-        expected = [plain(mlm, double, s.ids, p, [p]) for p in s.positions]
+    exact = [[plain(mlm, double, s.ids, p, [p]) for p in s.positions] for s in sentences]
+    for score, expected in zip(score_sentences(precise, sentences, "pll"), exact, strict=True):
         assert score.log_probs == pytest.approx(expected, abs=1e-9)
         assert score.log_prob == pytest.approx(sum(expected), abs=1e-5)
+
+    def error(rounded):
+        rows = zip(rounded, exact, strict=True)
+        return max(abs(a - b) for row, truth in rows for a, b in zip(row, truth, strict=True))
+
+    ours = error([score.log_probs for score in score_sentences(mlm, sentences, "pll")])
+    theirs = error([[plain(mlm, model, s.ids, p, [p]) for p in s.positions] for s in sentences])
+    assert ours <= max(2 * theirs, 1e-5)
 
 
 def test_the_chain_masks_all_that_follows(mlm_of, plain_model):

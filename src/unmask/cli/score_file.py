@@ -106,19 +106,20 @@ def score_file(
 def show(records: Any, columns: dict[str, tuple[str, str]]) -> None:
     """Print a row for each line as it comes, tabs between the columns, and the sums at the end.
 
-    `columns` gives each score's head, and which of its numbers stands below it.
+    `columns` gives each score's head, and which of its numbers stands below it, in all and a token.
     """
     heads = [head for head, _ in columns.values()]
-    say("\t".join(["line", "tokens", *heads, "text"]))
+    both = [name for head in heads for name in (head, f"{head} a token")]
+    say("\t".join(["line", "tokens", *both, "text"]))
     tokens, lines, missing = 0, 0, 0
     sums = [0.0] * len(columns)
     for record in records:
         found = record["scores"]
-        cells = ["null"] * len(columns)
+        cells = ["null"] * len(both)
         if found:
             given = [found[name][key] for name, (_, key) in columns.items()]
             totals = [-math.inf if total is None else total for total in given]
-            cells = [f"{total:.4f}" for total in totals]
+            cells = [f"{value:.4f}" for total in totals for value in (total, total / record["length"])]
             tokens, lines = tokens + record["length"], lines + 1
             sums = [a + b for a, b in zip(sums, totals, strict=True)]
         else:
