@@ -28,7 +28,9 @@ from unmask.sequence.files import ScoreSettings
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "beyond.json"
 FILES = {"snli": "snli/dev.tsv", "xsum": "xsum/summaries.txt"}
-MANY = {2: (4000, "grid-ag"), 3: (3000, "chain-ag")}
+SENTENCES = {"snli": 300, "xsum": 500}
+"""Of each row of `blanks`; of XSum all that there are."""
+MANY = {2: (4000, "grid-ag"), 3: (3000, "chain-ag"), 4: (3000, "chain-ag")}
 """By the number of blanks, so many sentences that the intervals of recall@1 part, and the joint asked."""
 PASSES = 128
 """Of a grid in `blanks`: 64 candidates for two blanks, 6 for three, 3 for four."""
@@ -48,7 +50,7 @@ def blimp(options: argparse.Namespace) -> dict[str, Any]:
 
 def blanks(data: str, options: argparse.Namespace) -> dict[str, Any]:
     """Two, three and four neighbouring blanks of one data set, for every method."""
-    settings = BlanksSettings(sentences=options.sentences, passes=PASSES)
+    settings = BlanksSettings(sentences=SENTENCES[data], passes=PASSES)
     return _asked(f"blanks-{data}", data, settings, options)
 
 
@@ -136,7 +138,6 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "beyond", help="where the records go")
     parser.add_argument("--only", nargs="+", choices=list(RUNS), default=list(RUNS))
     parser.add_argument("--examples", type=int, default=50, help="pairs of each file of BLiMP")
-    parser.add_argument("--sentences", type=int, default=300, help="of a row of `blanks`")
     parser.add_argument("--ray", help="address of a Ray cluster, or local: one worker a core, of one thread")
     parser.add_argument("--tables", action="store_true", help="rewrite the page only")
     options = parser.parse_args()
