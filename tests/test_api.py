@@ -321,7 +321,7 @@ class TestScore:
             pytest.fail("the model was asked")
 
         monkeypatch.setattr(MaskedLM, "states", no_work)
-        with pytest.raises(Misuse, match=r"'\[UNK\]' \(id 6\) is a special or unused token.*'all'"):
+        with pytest.raises(Misuse, match=r"'\[UNK\]' \(id 6\) is what this model reads where.*'all'"):
             unmask.score("The {日} {is} here", mlm=mlm_of("bert"), candidates=candidates)
 
 

@@ -18,7 +18,6 @@ from unmask.joint import Filling, Joint, Token
 from unmask.mlm import MaskedLM
 from unmask.pair import PairJoint
 from unmask.progress import Progress, silent
-from unmask.sequence.chain import Chain
 from unmask.sequence.sequential import SequentialJoint
 from unmask.sequence.words import WordFillings
 
@@ -76,8 +75,8 @@ def words_answer(found: WordFillings, mlm: MaskedLM) -> dict[str, Any]:
 
 def score_answer(score: Score, mlm: MaskedLM) -> dict[str, Any]:
     """Return what the true tokens are worth."""
-    if not score.conditional_log_probs:
-        return _many_blanks_scored(score, mlm)
+    if score.blocks:
+        return _blocks_scored(score, mlm)
     tokens = zip(score.filling.tokens, score.filling.ids, score.conditional_log_probs, strict=True)
     return {
         **_context(score.joint, mlm),
@@ -94,16 +93,17 @@ def score_answer(score: Score, mlm: MaskedLM) -> dict[str, Any]:
     }
 
 
-def _many_blanks_scored(score: Score, mlm: MaskedLM) -> dict[str, Any]:
-    """Return what the true tokens are worth by a chain, block by block, or by a grid."""
-    filling, joint = score.filling, score.joint
-    answer = filling_answer(filling)
-    if isinstance(joint, Chain):
-        answer["blocks"] = [
+def _blocks_scored(score: Score, mlm: MaskedLM) -> dict[str, Any]:
+    """Return what the true tokens are worth by a chain, block by block."""
+    filling = score.filling
+    return {
+        **_context(score.joint, mlm),
+        **filling_answer(filling),
+        "blocks": [
             {"blanks": list(block), "tokens": [filling.tokens[b] for b in block], "log_prob": log_prob}
-            for block, log_prob in joint.path(*filling.ids)
-        ]
-    return {**_context(joint, mlm), **answer}
+            for block, log_prob in score.blocks
+        ],
+    }
 
 
 def sample_answer(joint: Joint, mlm: MaskedLM, n: int, seed: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Each is a short walk along the way of the data: text -> `Cloze` -> conditionals 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +18,12 @@ from unmask.cloze import Cloze, parse_blanks, parse_braces
 from unmask.constructions import CONSTRUCTIONS, construct
 from unmask.cross import Completion, check_completion
 from unmask.errors import Misuse
-from unmask.joint import Filling, Joint, Token, TokenDistribution
+from unmask.joint import Filling, Joint, Token
 from unmask.mlm import DEFAULT_MEMORY, Engine, MaskedLM
 from unmask.models import locate
 from unmask.pair import PairJoint
 from unmask.progress import Progress, silent
+from unmask.sequence.chain import Block, Chain
 from unmask.vocabulary import Vocabulary
 
 
@@ -109,7 +111,9 @@ class Score:
     filling: Filling
     joint: Joint
     conditional_log_probs: tuple[float, ...] = ()
-    """The joint's log-probability of each true token, given the other; of one or two blanks."""
+    """The joint's log-probability of each true token, given the others; of a chain, it would cost passes."""
+    blocks: tuple[tuple[Block, float], ...] = ()
+    """Of a chain: its blocks in the order of their filling, and what each adds to the log-probability."""
 
 
 def score(
@@ -153,9 +157,12 @@ def scored(joint: Joint) -> Score:
     truth = joint.cloze.truth if joint.cloze is not None else None
     if truth is None:
         raise Misuse("the text of this joint has no true tokens: put braces around what is to be scored")
-    (filling,) = joint.describe(torch.tensor([truth]))
-    if not isinstance(joint, PairJoint | TokenDistribution):  # of many blanks: conditionals would cost passes
-        return Score(filling, joint)
+    ids = torch.tensor([truth])
+    if isinstance(joint, Chain):
+        blocks = tuple(joint.path(*truth))
+        (filling,) = joint.describe(ids, torch.tensor([math.fsum(part for _, part in blocks)]).double())
+        return Score(filling, joint, blocks=blocks)
+    (filling,) = joint.describe(ids)
     blanks = range(joint.blanks)
     given = [joint.conditional(i, {j: truth[j] for j in blanks if j != i}) for i in blanks]
     return Score(filling, joint, tuple(float(c.log_prob(t)) for c, t in zip(given, truth, strict=True)))

@@ -50,14 +50,21 @@ class Cloze:
 
     def filled(self, token_ids: Sequence[int]) -> str:
         """Return the text with these tokens in the blanks, joined as the tokenizer's marks ask."""
-        text = self.pieces[0]
+        text = between = self.pieces[0]
+        before = ""
+        word: list[int] = []
         for token_id, piece in zip(token_ids, self.pieces[1:], strict=True):
-            surface = self.vocabulary.surface(token_id)
-            if self.vocabulary.goes_on_inside_a_word(token_id):
-                text = text.rstrip()
-            elif self.vocabulary.start_mark is not None and text and not text[-1].isspace():
-                text += " "
-            text += surface + piece
+            goes_on = self.vocabulary.goes_on_inside_a_word(token_id)
+            if goes_on and word and not between.strip():
+                word.append(token_id)
+            else:
+                if goes_on:
+                    text = text.rstrip()
+                elif self.vocabulary.start_mark is not None and text and not text[-1].isspace():
+                    text += " "
+                before, word = text, [token_id]
+            text = before + self.vocabulary.surface(*word) + piece
+            between = piece
         return text
 
 
@@ -238,7 +245,7 @@ def _nothing_to_score(word: str) -> Misuse:
 
 def _with_unknown_noted(cloze: Cloze) -> Cloze:
     """Say so if part of the text is unknown to the model, which then reads a placeholder there."""
-    note = unknown_note(cloze.ids, cloze.vocabulary)
+    note = unknown_note((*cloze.ids, *(cloze.truth or ())), cloze.vocabulary)
     return cloze if note is None else replace(cloze, notes=(*cloze.notes, note))
 
 

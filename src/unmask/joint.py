@@ -107,9 +107,9 @@ class Joint(ABC):
         """Return how many nats the blanks tell of each other: sum of marginal entropies less the entropy."""
         return sum(self.marginal(i).entropy() for i in range(self.blanks)) - self.entropy()
 
-    def describe(self, ids: Tensor) -> list[Filling]:
-        """Return fillings, given as ids [n, blanks], with their tokens, text and log-probability."""
-        return self._fillings(ids, self.log_prob(*ids.unbind(-1)))
+    def describe(self, ids: Tensor, log_probs: Tensor | None = None) -> list[Filling]:
+        """Return fillings, given as ids [n, blanks], with tokens, text and log-probability."""
+        return self._fillings(ids, self.log_prob(*ids.unbind(-1)) if log_probs is None else log_probs)
 
     def _fillings(self, ids: Tensor, log_probs: Tensor) -> list[Filling]:
         return [

@@ -19,7 +19,7 @@ def read_lines(path: str | Path) -> Iterator[Line]:
     """Go through the lines of a file in UTF-8, without their ends; `.gz` is unpacked, `-` standard input."""
     number = 0
     try:
-        with _opened(str(path)) as file:
+        with open_bytes(str(path)) as file:
             for number, line in enumerate(file, 1):
                 yield number, line.rstrip(b"\r\n").decode("utf-8-sig" if number == 1 else "utf-8")
     except FileNotFoundError:
@@ -38,7 +38,8 @@ def read_lines(path: str | Path) -> Iterator[Line]:
         raise Failure(f"{path}: {error.strerror or error}: check the file and its permissions") from None
 
 
-def _opened(path: str) -> AbstractContextManager[Iterable[bytes]]:
+def open_bytes(path: str) -> AbstractContextManager[Iterable[bytes]]:
+    """Open a file, unpacked if it is `.gz`, or standard input for `-`."""
     if path == "-":
         return nullcontext(sys.stdin.buffer)
     return gzip.open(path) if path.endswith(".gz") else Path(path).open("rb")

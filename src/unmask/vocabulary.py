@@ -8,6 +8,7 @@ the token `support.ids[i]`. All arithmetic is done on ids, never on decoded text
 
 from __future__ import annotations
 
+import itertools
 import operator
 import re
 from collections.abc import Sequence
@@ -95,16 +96,32 @@ class Vocabulary:
             return not token.startswith(self.start_mark)
         return token.startswith(WORD_INSIDE_MARK)
 
-    def surface(self, token_id: int) -> str:
-        """Return what the token looks like in a text, without marks."""
+    @cached_property
+    def spaced(self) -> bool:
+        """Whether a text has spaces between words; letters of proteins and atoms of molecules stand together.
+
+        Marks say so; where there are none, whether most tokens written together are read as something else.
+        """
+        if self.start_mark is not None or self.has_inside_mark:
+            return True
+        words = [self.tokens[i] for i in range(self.size) if i not in self.special_ids | self.unused_ids]
+        pairs = list(itertools.pairwise(words[:17]))
+        same = [bool(self.tokenizer.tokenize(f"{a}{b}") == [a, b]) for a, b in pairs]
+        return 2 * sum(same) <= len(pairs)
+
+    def surface(self, *token_ids: int) -> str:
+        """Return what a token looks like in a text, without marks; or several that are one word."""
+        if self.start_mark == "Ġ" and not self.special_ids.intersection(token_ids):
+            # byte-level: marks stand for bytes, of which a character may have some in each of two tokens
+            tokens = [self.token(token_id) for token_id in token_ids]
+            return str(self.tokenizer.convert_tokens_to_string(tokens)).strip(" ")
+        return "".join(self._surface(token_id) for token_id in token_ids)
+
+    def _surface(self, token_id: int) -> str:
         token = self.token(token_id)
         if token_id in self.special_ids:
             return token
-        if self.start_mark == "Ġ":  # byte-level: marks stand for bytes, the tokenizer turns them back
-            return str(self.tokenizer.convert_tokens_to_string([token])).strip(" ")
-        if self.start_mark is not None:
-            return token.removeprefix(self.start_mark)
-        return token.removeprefix(WORD_INSIDE_MARK)
+        return token.removeprefix(WORD_INSIDE_MARK if self.start_mark is None else self.start_mark)
 
     def find(self, text: str) -> int:
         """Return the id of the token that a person means by `text`.
@@ -205,6 +222,11 @@ class Support:
                     f"{shown} is no token of this model: expected an id from 0 to {self.vocabulary.size - 1}"
                 )
             named = f"'{self.vocabulary.token(token_id)}' (id {token_id})"
+            if token_id == self.vocabulary.tokenizer.unk_token_id:
+                raise Misuse(
+                    f"{named} is what this model reads where it knows no token: check the spelling, or take "
+                    f"the support 'all' to let a blank hold it"
+                )
             if token_id in self.vocabulary.special_ids | self.vocabulary.unused_ids:
                 raise Misuse(
                     f"{named} is a special or unused token, which a blank can't hold here: take the support "

@@ -68,7 +68,7 @@ class TestText:
             ("The [MASK] is here.", "nothing is marked to be scored"),
             ("The {man} [MASK] here.", "both braces and a blank ([MASK])"),
             ("The {ol}d man", "cut the token 'old' of this model: put them around the whole word"),
-            ("The {日} man", "'[UNK]' (id 6) is a special or unused token"),
+            ("The {日} man", "'[UNK]' (id 6) is what this model reads where it knows no token"),
             ("The {[SEP]} man", "'[SEP]' (id 8) is a special or unused token"),
             ("{man}" + " old" * 100, "window holds 64: shorten it, or ask for truncation (--truncate)"),
         ],

@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -177,6 +179,27 @@ class TestScoreFile:
         assert "note: line 2: a token of the text is unknown to this model" in first.err
         assert first.out.splitlines()[1] == "1\t3\tnull\tnull\tthe old [MASK]"
         assert float(first.out.splitlines()[2].split("\t")[2]) < 0
+
+    def test_a_pipe_is_a_file(
+        self, run: Run, bert: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "lines.txt"
+        path.write_text("the old man\n\na dog is\n")
+        command = ("-m", bert, "--scores", "pll,chain", "--lengths", "empirical")
+        with path.open(encoding="utf-8") as coming:
+            monkeypatch.setattr("sys.stdin", coming)
+            assert run("score", "-", *command) == run("score", path, *command)
+        fifo = tmp_path / "fifo"
+        os.mkfifo(fifo)
+        writer = threading.Thread(target=fifo.write_bytes, args=(path.read_bytes(),))
+        writer.start()
+        assert run("score", fifo, *command) == run("score", path, *command)
+        writer.join()
+
+    def test_what_is_refused_prints_no_heads(self, run: Run, bert: str, tmp_path: Path) -> None:
+        path = tmp_path / "latin.txt"
+        path.write_bytes(b"the old man\nth\xe9\n")
+        assert "line 2 is not UTF-8 text" in run("score", path, "-m", bert, "--scores", "pll").line
 
     def test_lengths_of_nothing_name_what_can_be_had(self, run: Run, bert: str, tmp_path: Path) -> None:
         path = tmp_path / "empty.txt"

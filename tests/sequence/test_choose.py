@@ -104,12 +104,20 @@ def test_a_filling_is_scored_by_the_chain_over_every_token(bert):
     path = score.joint.path(*score.filling.ids)
     assert [block for block, _ in path] == [(0, 1), (2, 3)]
     assert sum(log for _, log in path) == pytest.approx(score.filling.log_prob)
+    assert score.blocks == tuple(path)
+    assert float(score.joint.log_prob(*score.filling.ids)) == pytest.approx(score.filling.log_prob)
+
+
+def test_to_be_scored_a_chain_asks_the_model_once(bert):
+    assert unmask.score("The {old man is} here.", mlm=bert, method="l2r").joint.evidence["passes"] == 3
 
 
 def test_a_grid_asked_to_score_holds_the_true_tokens(bert):
     score = unmask.score("The {old man is} here.", mlm=bert, method="grid", candidates=3)
     assert score.filling.log_prob < 0
     assert math.isfinite(score.filling.log_prob)
+    given = score.joint.conditional(1, {0: score.filling.ids[0], 2: score.filling.ids[2]})
+    assert score.conditional_log_probs[1] == float(given.log_prob(score.filling.ids[1]))
 
 
 def test_the_grid_says_what_it_leaves_out(bert):
@@ -202,6 +210,13 @@ def test_the_affordable_grid_is_the_largest_within_the_limit():
         ({"method": "grid", "order": "confidence"}, "the grid has no option 'order'"),
         ({"support": "few"}, "unknown support 'few'"),
         ({"method": "product", "pivot": 2}, "product has no option 'pivot'"),
+        ({"method": "product", "candidates": 4}, "product is over every token and has no candidates"),
+        ({"method": "chain", "block": 1, "candidates": 4}, "a chain of single blanks is over every token"),
+        (
+            {"method": "l2r", "block": 2},
+            "l2r fills single blanks in its own order: leave out",
+        ),
+        ({"method": "r2l", "order": "confidence"}, "leave out the option order, or take the method chain"),
         ({"completion": "plain"}, "completion 'plain' is for the tables of one or two blanks, got 3"),
     ],
 )

@@ -47,6 +47,27 @@ def test_every_line_has_its_record_in_place_and_empty_ones_are_null(file, settin
     json.dumps(records, allow_nan=False)
 
 
+def test_lines_of_spaces_are_empty_for_every_tokenizer(tmp_path, checkpoint):
+    path = tmp_path / "spaces.txt"
+    path.write_text("a dog\n   \n")
+    settings = ScoreSettings(model=str(checkpoint("roberta")), scores=QUICK)
+    records = list(score_file(path, settings))
+    assert (records[1]["length"], records[1]["scores"]) == (0, None)
+    reader = Reader(files.make_scorer(settings).mlm)
+    assert list(count_lengths(path, reader)) == [records[0]["length"], 0]
+
+
+def test_lines_are_scored_so_many_together_that_records_come_steadily():
+    def sizes(*lengths):
+        return [len(chunk) for chunk in files._in_chunks((n, "x" * size) for n, size in enumerate(lengths))]
+
+    assert sizes(*[70] * 50) == [50]
+    assert sizes(*[10] * 200) == [64, 64, 64, 8]
+    assert sizes(*[2000] * 3) == [1, 1, 1]
+    assert sizes(400, 400, 5, 5) == [1, 3]
+    assert sizes() == []
+
+
 def test_a_gzipped_file_says_the_same(file, settings, tmp_path):
     packed = tmp_path / "lines.txt.gz"
     packed.write_bytes(gzip.compress(file.read_bytes()))

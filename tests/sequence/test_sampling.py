@@ -1,6 +1,7 @@
 """The samplers against exact laws, by chi-square tests; and what the user is told about chains."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -161,6 +162,8 @@ def test_chains_that_stand_still_at_different_fillings_have_not_settled(chains, 
     assert max(row["rhat"] for row in found.values()) > 10
     (note,) = verdict(found, chains, sweeps, 1)
     assert "have not settled" in note
+    shaken = diagnose(Trace(ids, -ids[..., 0].double() + 1e-6 * torch.rand(chains, sweeps).double()))
+    assert shaken["log_weight"]["rhat"] == math.inf  # rounding is no movement
 
 
 def test_one_chain_and_chains_that_never_move_are_not_called_settled():
@@ -242,7 +245,7 @@ def test_chains_are_called_lawless_where_they_are(sampler, blanks, told, mlm_of)
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "esm"])
 def test_texts_of_a_length_after_a_prefix_keep_the_prefix(sampler, architecture, mlm_of):
     mlm = mlm_of(architecture)
-    prefix = "M K" if architecture == "esm" else "The old man"
+    prefix = "MK" if architecture == "esm" else "The old man"
     cloze = cloze_to_fill(mlm, length=3, prefix=prefix)
     assert len(cloze.blanks) == 3
     found = sample_by_markov_chain(
@@ -253,6 +256,20 @@ def test_texts_of_a_length_after_a_prefix_keep_the_prefix(sampler, architecture,
     assert found.passes > 0
     assert (found.draws.accepted is not None) == (sampler == "metropolis")
     assert any("no joint" in note for note in found.notes) == (sampler != "metropolis")
+
+
+def test_letters_of_a_protein_stand_together_unless_the_prefix_has_spaces(mlm_of):
+    mlm = mlm_of("esm")
+    letters = [mlm.vocabulary.find(letter) for letter in "AYI"]
+    assert cloze_to_fill(mlm, length=3).filled(letters) == "AYI"
+    assert cloze_to_fill(mlm, length=3, prefix="MK").filled(letters) == "MKAYI"
+    assert cloze_to_fill(mlm, length=3, prefix="M K").filled(letters) == "M K A Y I"
+
+
+def test_a_space_that_is_a_token_stays(mlm_of):
+    mlm = mlm_of("roberta")
+    ids = mlm.tokenizer.convert_tokens_to_ids(["Ġ", "i", "a"])
+    assert cloze_to_fill(mlm, length=3, prefix="MKT").filled(ids) == "MKT ia"
 
 
 def test_a_text_of_nothing_but_its_length(mlm_of):
@@ -273,6 +290,7 @@ def test_a_text_of_nothing_but_its_length(mlm_of):
         ({"length": 63}, "take --length 62 or less"),
         ({"length": 60, "prefix": "the old man"}, "take --length 59 or less"),
         ({}, "or --length"),
+        ({"length": 60, "prefix": "the old man", "truncate": True}, "only a template can be cut"),
         ({"template": "The [MASK]", "length": 3}, "leave out --length"),
         ({"template": "[MASK] " * 63}, "window holds 64"),
         ({"template": "The man"}, "no blank"),

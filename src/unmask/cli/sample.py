@@ -145,7 +145,7 @@ def show_chains(answer: dict[str, Any]) -> None:
     )
     print_table(title, ["chain", "log-weight", "text"], rows, {0, 1})
     judged = [
-        [name, *("-" if row[key] is None else f"{row[key]:.2f}" for key in ("ess", "rhat"))]
+        [name, _number(row["ess"]), "∞" if _stands_still(row) else _number(row["rhat"])]
         for name, row in answer["diagnostics"].items()
     ]
     title = f"have the chains settled? {answer['sweeps']} sweeps each after the burn-in"
@@ -157,6 +157,15 @@ def show_chains(answer: dict[str, Any]) -> None:
             + " of proposals"
         )
     say(f"{answer['model']}: {answer['passes']:,} forward passes")
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _stands_still(row: dict[str, Any]) -> bool:
+    """Whether R-hat is infinite: it is not told, and the chains have not settled."""
+    return row["rhat"] is None and row["settled"] is False
 
 
 def register(app: typer.Typer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,11 +13,12 @@ from unmask.cli import score_file as files
 from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
 from unmask.cluster import check_workers
 from unmask.errors import Misuse
+from unmask.texts import open_bytes
 
 Braced = Annotated[
     str,
     typer.Argument(
-        help="A text with braces around what is scored, 'The {man} {is} here.', or a file, a sentence a line."
+        help="A text with braces around what is scored, 'The {man} {is} here.', or a file of lines, - a pipe."
     ),
 ]
 
@@ -43,13 +45,14 @@ def score(
     json: o.Json = False,
 ) -> None:
     """Score the words in braces under the joint of their blanks, or every line of a file."""
-    if "{" not in text and _is_file(text):
+    path = None if "{" in text else _file(ctx, text)
+    if path is not None:
         o.refuse_given(
             ctx, ("method", "options", "completion", "seed"), f"is for words in braces, and {text} is a file"
         )
         check_workers(workers, ray)
         files.score_file(
-            Path(text),
+            path,
             model=model,
             scores=scores,
             lengths=lengths,
@@ -100,11 +103,20 @@ def score(
     show(answer)
 
 
-def _is_file(text: str) -> bool:
+def _file(ctx: typer.Context, text: str) -> Path | None:
+    """Return the file that is meant (a pipe is kept in one: it is read twice), or None for a text."""
     try:
-        return Path(text).is_file()
+        if Path(text).is_file():
+            return Path(text)
+        pipe = text == "-" or Path(text).is_fifo()
     except (OSError, ValueError):  # a text that can't be the name of a file
-        return False
+        return None
+    if not pipe:
+        return None
+    kept = Path(ctx.with_resource(tempfile.TemporaryDirectory())) / "lines.txt"
+    with kept.open("wb") as file, open_bytes(text) as coming:
+        file.writelines(coming)
+    return kept
 
 
 def show(answer: dict[str, Any]) -> None:
@@ -117,16 +129,16 @@ def show(answer: dict[str, Any]) -> None:
         [b["token"], f"{b['log_prob_alone']:.4f}", f"{b['log_prob_given_others']:.4f}"]
         for b in answer["blanks"]
     ]
-    columns = ["token", "log-prob., the other unknown", "log-prob., the other given"]
+    other = "other" if len(rows) < 3 else "others"
+    columns = ["token", f"log-prob., the {other} unknown", f"log-prob., the {other} given"]
     print_table(answer["text"], columns, rows, numbers={1, 2})
     say(basis(answer))
 
 
 def show_blocks(answer: dict[str, Any]) -> None:
     """Print what each block of a chain adds."""
-    rows = [["  ".join(b["tokens"]), f"{b['log_prob']:.4f}"] for b in answer.get("blocks", [])]
-    if rows:
-        print_table(answer["text"], ["block", "log-prob., given the blocks above"], rows, numbers={1})
+    rows = [["  ".join(b["tokens"]), f"{b['log_prob']:.4f}"] for b in answer["blocks"]]
+    print_table(answer["text"], ["block", "log-prob., given the blocks above"], rows, numbers={1})
     say(basis(answer))
 
 

@@ -110,10 +110,12 @@ def show(records: Any, columns: dict[str, tuple[str, str]]) -> None:
     """
     heads = [head for head, _ in columns.values()]
     both = [name for head in heads for name in (head, f"{head} a token")]
-    say("\t".join(["line", "tokens", *both, "text"]))
+    head = "\t".join(["line", "tokens", *both, "text"])
     tokens, lines, missing = 0, 0, 0
     sums = [0.0] * len(columns)
-    for record in records:
+    for number, record in enumerate(records):
+        if number == 0:  # what is refused is refused before
+            say(head)
         found = record["scores"]
         cells = ["null"] * len(both)
         if found:

@@ -87,6 +87,7 @@ def joint_of_blanks(
     supports, outside = supports_of(mlm, cloze, support, include)
     if method == "product":
         _check_options("product", options, ())
+        _check_no_candidates("product", candidates)
         joint: Joint = Independent.of(mlm, cloze, supports)
         why = f"{_count(cloze)}: each by itself"
     elif method == "grid" or (method == "ag" and candidates == "auto" and _holds_all(supports)):
@@ -156,6 +157,12 @@ def _chain(
     block = options.get("block", 1 if single else 2)
     if block not in (1, 2) or isinstance(block, bool):
         raise Misuse(f"the blocks of a chain hold 1 or 2 blanks, got {block}")
+    for name in ("order", "block") if single else ():
+        if name in options:
+            raise Misuse(
+                f"{method} fills single blanks in its own order: leave out the option {name}, or take the "
+                f"method chain"
+            )
     pairwise = options.get("pairs", method if method in CONSTRUCTIONS and not single else "ag")
     if "pairs" in options and method in CONSTRUCTIONS and method not in ("ag", pairwise):
         raise Misuse(
@@ -169,6 +176,7 @@ def _chain(
     rest = {name: value for name, value in options.items() if name not in CHAIN_OPTIONS}
     if single or block == 1:
         _check_options(f"the chain of single blanks ({method})", rest, ())
+        _check_no_candidates("a chain of single blanks", candidates)
     count = candidates if isinstance(candidates, int) else PAIR_CANDIDATES
     make: Callable[..., Joint] = partial(pair_joint, method=pairwise, candidates=count, **rest)
     chain = Chain(
@@ -212,6 +220,11 @@ def _order(given: Any) -> Order:
     if isinstance(given, float):
         raise Misuse(f"the order of a chain is in whole numbers, the blanks' own as 2,0,1, got {given}")
     return [given] if isinstance(given, int) else given
+
+
+def _check_no_candidates(what: str, candidates: int | str) -> None:
+    if isinstance(candidates, int):
+        raise Misuse(f"{what} is over every token and has no candidates: leave out their number")
 
 
 def _check_options(what: str, options: dict[str, Any], known: tuple[str, ...]) -> None:

@@ -26,6 +26,8 @@ from unmask.sequence.sampling import Trace
 
 FEWEST_SWEEPS = 20
 """Sweeps a chain below which nothing is said."""
+STILL = 1e-4
+"""What a log-weight may differ by from sweep to sweep though its chain stands still: rounding."""
 LONG = 100
 """Sweeps a chain from which on R-hat is held to the stricter bound."""
 
@@ -59,11 +61,12 @@ def _ess(trace: np.ndarray[Any, Any]) -> float | None:
 def _rhat(trace: np.ndarray[Any, Any]) -> float | None:
     found = _judged(trace, "rhat") if len(trace) > 1 else None
     # no variance within any chain, and some between them
-    return math.inf if found is not None and not math.isfinite(found) else found
+    still = bool((np.ptp(trace, axis=1) <= STILL).all())
+    return math.inf if found is not None and (still or not math.isfinite(found)) else found
 
 
 def _judged(trace: np.ndarray[Any, Any], what: str) -> float | None:
-    if trace.shape[1] < FEWEST_SWEEPS or np.ptp(trace) == 0:
+    if trace.shape[1] < FEWEST_SWEEPS or np.ptp(trace) <= STILL:
         return None
     require_arviz()
     with warnings.catch_warnings():

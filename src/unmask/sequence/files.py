@@ -30,6 +30,8 @@ from unmask.texts import Line, read_lines
 from unmask.vocabulary import Support
 
 LINES_AT_ONCE = 64
+WORK_AT_ONCE = 2**18
+"""The sum of squared characters of lines scored together: records come steadily, however long these are."""
 SETTINGS = "settings"
 Record = dict[str, Any]
 Scorer = Callable[[list[Line]], list[Record]]
@@ -108,7 +110,7 @@ class LineScorer:
     def _record(self, number: int, text: str) -> tuple[Record, Sentence | None]:
         """Return a line's record without its scores, and its sentence if it can be scored."""
         vocabulary, window = self.mlm.vocabulary, self.mlm.window
-        sentence = self._read(text)
+        sentence = self._read(text if text.strip() else "")  # some tokenizers have tokens for spaces alone
         record: Record = {"key": number, "text": text, "length": len(sentence), "scores": None}
         if len(sentence.ids) > window and self.settings.truncate and len(sentence):
             sentence = self._read.of_ids(sentence.tokens[: window - len(sentence.ids) + len(sentence)])
@@ -151,7 +153,7 @@ def with_lengths(record: Record, lengths: Lengths | None) -> Record:
 def count_lengths(path: Path, read: Reader, most: int | None = None) -> Iterator[int]:
     """Go through the numbers of tokens of a file's sentences, cut to windows of `most` if one is given."""
     for _, text in read_lines(path):
-        sentence = read(text)
+        sentence = read(text if text.strip() else "")
         yield len(sentence) - (max(0, len(sentence.ids) - most) if most else 0)
 
 
@@ -188,7 +190,7 @@ def score_file(
         if records is not None:
             yield from (r for r in records if r["key"] != SETTINGS)
         coming = (line for line in read_lines(path) if line[0] not in done)
-        chunks = _in_chunks(coming, LINES_AT_ONCE)
+        chunks = _in_chunks(coming)
         scored = _scored(chunks, settings, scorer, ray, workers)
         for chunk in progress.over(scored, total=total, size=len, stage="lines"):
             for record in chunk:
@@ -229,8 +231,17 @@ def _in_order(numbered: Iterable[tuple[int, Result]]) -> Iterator[Result]:
             turn += 1
 
 
-def _in_chunks(lines: Iterator[Line], size: int) -> Iterator[list[Line]]:
-    while chunk := list(itertools.islice(lines, size)):
+def _in_chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """Cut lines into parts of about the same work: a copy of each token, as long as the line."""
+    chunk: list[Line] = []
+    work = 0
+    for line in lines:
+        if chunk and (len(chunk) == LINES_AT_ONCE or work + len(line[1]) ** 2 > WORK_AT_ONCE):
+            yield chunk
+            chunk, work = [], 0
+        chunk.append(line)
+        work += len(line[1]) ** 2
+    if chunk:
         yield chunk
 
 

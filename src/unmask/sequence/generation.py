@@ -53,6 +53,8 @@ def cloze_of(
         )
     if length < 1:
         raise Misuse(f"expected to draw at least 1 token, got --length {length}")
+    if truncate:
+        raise Misuse("only a template can be cut to the window: leave out --truncate, or give a template")
     check_encoding(prefix or "")
     read = Reader(mlm)
     before = read(prefix or "").tokens
@@ -70,10 +72,12 @@ def cloze_of(
             f"holds {mlm.window}: " + (f"take --length {room} or less" if room > 0 else "shorten the prefix")
         )
     blanks = sentence.positions[len(before) :]
-    lead = f"{prefix.rstrip()} " if prefix else ""
+    start = (prefix or "").rstrip()
+    gap = " " if mlm.vocabulary.spaced or any(c.isspace() for c in start.lstrip()) else ""
     note = unknown_note(sentence.ids, mlm.vocabulary)
     notes = () if note is None else (note,)
-    return Cloze(sentence.ids, blanks, (lead, *[" "] * (length - 1), ""), mlm.vocabulary, notes=notes)
+    pieces = (start + gap if start else "", *[gap] * (length - 1), "")
+    return Cloze(sentence.ids, blanks, pieces, mlm.vocabulary, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -213,6 +217,7 @@ def generated_answer(
     accepted = generated.draws.accepted
     rows: list[dict[str, Any]] = []
     weights: Tensor = generated.draws.log_weights
+    sweeps = generated.draws.sweeps.ids.shape[1]
     for chain, texts in enumerate(generated.texts):
         for n, text in enumerate(texts):
             ids = generated.draws.ids[chain, n].tolist()
@@ -234,11 +239,13 @@ def generated_answer(
         "length": len(generated.cloze.ids),
         "blank_positions": list(generated.cloze.blanks),
         "passes": generated.passes,
-        "sweeps": generated.draws.sweeps.ids.shape[1],
+        "sweeps": sweeps,
         "accept_rates": None if accepted is None else accepted.tolist(),
         "diagnostics": {
             name: {
-                key: value if value is None or math.isfinite(value) else None for key, value in row.items()
+                "ess": row["ess"],
+                "rhat": None if row["rhat"] == math.inf else row["rhat"],  # JSON has no infinity
+                "settled": None if row["rhat"] is None else row["rhat"] <= settled_below(sweeps),
             }
             for name, row in generated.diagnostics.items()
         },

@@ -96,7 +96,9 @@ def fill_words(
     shares = _checked_prior(prior, most_tokens)
     starts, insides = word_parts(mlm.vocabulary)
     if most_tokens > 1 and not insides.any():
-        raise Misuse("this vocabulary has no tokens that go on inside a word: take words of 1 token")
+        raise Misuse(
+            "this vocabulary has no tokens that go on inside a word: take words of 1 token (--pieces 1)"
+        )
     longest = len(cloze.ids) + blanks * (most_tokens - 1)
     if longest > mlm.window:
         raise Misuse(
@@ -196,7 +198,7 @@ def _search(
 def _filling(cloze: Cloze, lengths: Sequence[int], ids: Filled, log_prob: float) -> WordFilling:
     ends = list(itertools.accumulate(lengths))
     parts = tuple(ids[end - length : end] for end, length in zip(ends, lengths, strict=True))
-    words = tuple("".join(cloze.vocabulary.surface(token) for token in part) for part in parts)
+    words = tuple(cloze.vocabulary.surface(*part) for part in parts)
     return WordFilling(words, parts, cloze.filled(ids), log_prob)
 
 

@@ -17,6 +17,7 @@ from unmask import Misuse, construct
 from unmask.cloze import Cloze
 from unmask.conditionals import exact_conditionals
 from unmask.errors import Failure
+from unmask.progress import Progress
 from unmask.sequence.benchmarks.blanks import (
     METHODS,
     Answerer,
@@ -105,6 +106,18 @@ class TestBlimp:
     def test_a_number_of_examples_is_drawn_from_each_file(self, directory, checkpoint):
         settings = ScoreSettings(model=str(checkpoint("bert")), scores=("pll",))
         assert run_blimp(directory, settings, examples=1)["pairs"] == 2
+
+    def test_of_the_records_those_of_the_present_tasks_count_as_done(self, directory, checkpoint, tmp_path):
+        settings = ScoreSettings(model=str(checkpoint("bert")), scores=("pll",))
+        out, told = tmp_path / "out.records", []
+
+        class Watched(Progress):
+            def resumed(self, done, total, cut):
+                told.append((done, total))
+
+        run_blimp(directory, settings, out=out, progress=Watched())
+        run_blimp(directory, settings, out=out, examples=1, progress=Watched())
+        assert told == [(2, 2)]
 
     def test_what_is_no_blimp_is_refused(self, tmp_path):
         settings = ScoreSettings(model="x", scores=("pll",))

@@ -53,8 +53,8 @@ def run_tasks(
     try:
         done = {} if records is None else _done(records, settings, tasks)
         todo = [task for task in tasks if task["key"] not in done]
-        if records is not None and (done or records.dropped):
-            progress.resumed(len(done), len(tasks), bool(records.dropped))
+        if records is not None and (len(todo) < len(tasks) or records.dropped):
+            progress.resumed(len(tasks) - len(todo), len(tasks), bool(records.dropped))
         chunks = [todo[i : i + at_once] for i in range(0, len(todo), at_once)]
         finished = _worked(chunks, make_worker, ray, workers)
         for found in progress.over(finished, total=len(todo), size=len, stage=stage):
