@@ -1,6 +1,7 @@
 """What a text with many blanks gets, and what the user is told about it."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -106,6 +107,17 @@ def test_a_filling_is_scored_by_the_chain_over_every_token(bert):
     assert sum(log for _, log in path) == pytest.approx(score.filling.log_prob)
     assert score.blocks == tuple(path)
     assert float(score.joint.log_prob(*score.filling.ids)) == pytest.approx(score.filling.log_prob)
+
+
+def test_a_chain_says_whether_the_solvers_of_its_pairs_converged(bert):
+    fill = partial(unmask.fill, THREE, mlm=bert, method="chain", candidates=4)
+    for tolerance, converged in ((1e-6, True), (1e-40, False)):
+        joint = fill(tolerance=tolerance)
+        joint.top(3)
+        assert joint.evidence["converged"] == converged
+    single = unmask.fill(THREE, mlm=bert, method="l2r")
+    single.top(3)
+    assert "converged" not in single.evidence
 
 
 def test_to_be_scored_a_chain_asks_the_model_once(bert):

@@ -164,7 +164,7 @@ class Chain(SequentialJoint):
                 for state in states:
                     answer = self._pair_of(state, block)
                     yield state, block, answer
-                    self._count_passes(state, answer)
+                    self._take_evidence(state, answer)
                 continue
             for start in range(0, len(states), STATES_AT_ONCE):
                 part = states[start : start + STATES_AT_ONCE]
@@ -232,8 +232,14 @@ class Chain(SequentialJoint):
                 self._counted.pop(self._pairs.popitem(last=False)[0])
         return self._pairs[state]
 
-    def _count_passes(self, state: Filled, answer: Joint) -> None:
-        """Add what a pair has asked of the model since it was last looked at: it asks when it needs to."""
+    def _take_evidence(self, state: Filled, answer: Joint) -> None:
+        """Add what a pair has asked of the model since it was last looked at: it asks when it needs to.
+
+        The chain has converged if the solvers of all its pairs have.
+        """
+        if "converged" in answer.evidence:
+            before = self.evidence.get("converged", True)
+            self.evidence["converged"] = before and answer.evidence["converged"]
         passes = answer.evidence.get("passes", 0)
         self.evidence["passes"] += passes - self._counted.get(state, 0)
         self._counted[state] = passes

@@ -156,6 +156,8 @@ class TailedPair(SequentialJoint):
         )
         joint = construct(self.method, table, **self._options)
         self.evidence["mass_of_grid"] = float(torch.tensor(self._log_inside).exp())
+        if "converged" in joint.evidence:
+            self.evidence["converged"] = joint.evidence["converged"]
         return joint
 
     def log_prob(self, *filling: Tokens) -> Tensor:
