@@ -379,6 +379,11 @@ def test_intervals_and_ranks_agree_with_scipy():
     assert spearman([1, 1], [1, 2]) is None
 
 
+def test_nothing_and_all_are_ends_of_their_own_intervals():
+    assert all(share(0, n)[:2] == (0, 0) for n in range(1, 400))
+    assert all((share(n, n).value, share(n, n).high) == (1, 1) for n in range(1, 400))
+
+
 def test_numbers_without_an_interval_are_shown_alone():
     assert shown(mean([0.5]), 100) == "50.0"
     assert shown(share(0, 0)) == "-"

@@ -26,8 +26,8 @@ def share(hits: float, total: int) -> Estimate:
     p = hits / total
     centre = (p + Z * Z / (2 * total)) / (1 + Z * Z / total)
     half = Z / (1 + Z * Z / total) * math.sqrt(p * (1 - p) / total + Z * Z / (4 * total * total))
-    # where nothing, or all, was hit an end is 0 or 1, which rounding may overstep
-    return Estimate(p, max(0.0, centre - half), min(1.0, centre + half))
+    # where nothing, or all, was hit an end is 0 or 1, which rounding may miss on either side
+    return Estimate(p, 0.0 if hits == 0 else centre - half, 1.0 if hits == total else centre + half)
 
 
 def mean(values: Sequence[float]) -> Estimate:
