@@ -30,7 +30,7 @@ RESULTS = ROOT / "docs" / "figures" / "beyond.json"
 FILES = {"snli": "snli/dev.tsv", "xsum": "xsum/summaries.txt"}
 SENTENCES = 300
 """Of each row of `blanks`."""
-MANY = {2: (4000, "grid-ag"), 3: (3000, "chain-ag"), 4: (2000, "chain-ag")}
+MANY = {2: (4000, "grid-ag"), 3: (3000, "chain-ag")}
 """By the number of blanks, so many sentences that the intervals of recall@1 part, and the joint asked."""
 PASSES = 128
 """Of a grid in `blanks`: 64 candidates for two blanks, 6 for three, 3 for four."""
