@@ -89,27 +89,18 @@ def blimp_table(found: dict[str, Any]) -> str:
 
 
 def blanks_table(asked: list[dict[str, Any]]) -> str:
-    """A row for each data set, number of blanks and method."""
-    heads = [
-        "data",
-        "blanks",
-        "method",
-        "texts",
-        "recall@1, %",
-        "@5",
-        "@10",
-        "log-prob.",
-        "gain in recall@1, %",
-    ]
+    """A row for each data set, number of blanks and method; recalls at 5 and 10 without their intervals."""
+    heads = ["data, blanks × texts", "method", "recall@1, %", "@5", "@10", "log-prob."]
     rows = []
     for row in asked:
-        cells = [shown(Estimate(**row[f"recall@{k}"]), 100) for k in (1, 5, 10)]
+        cells = [shown(Estimate(**row["recall@1"]), 100)]
+        cells += [f"{100 * row[f'recall@{k}']['value']:.1f}" for k in (5, 10)]
         cells.append("" if row["log_prob"] is None else shown(Estimate(**row["log_prob"]), 1, 2))
         for name, scale, digits in (("recall_gain", 100, 1), ("gain", 1, 2)):
             told = row[name] is not None and row["method"] != "independent"
             cells.append(shown(Estimate(**row[name]), scale, digits) if told else "")
-        rows.append([row["data"], str(row["blanks"]), row["method"], str(row["sentences"]), *cells])
-    return markdown([*heads, "in log-prob."], rows, left=3)
+        rows.append([f"{row['data']}, {row['blanks']} × {row['sentences']:,}", row["method"], *cells])
+    return markdown([*heads, "gain in recall@1", "in log-prob."], rows, left=2)
 
 
 RUNS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
