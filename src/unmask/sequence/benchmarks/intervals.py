@@ -31,11 +31,11 @@ def share(hits: float, total: int) -> Estimate:
 
 
 def mean(values: Sequence[float]) -> Estimate:
-    """Return a mean with the interval of the normal approximation."""
+    """Return a mean with the interval of the normal approximation; values that are all alike give none."""
     if not values:
         return Estimate(None, None, None)
     centre = math.fsum(values) / len(values)
-    if len(values) == 1:
+    if min(values) == max(values):
         return Estimate(centre, None, None)
     spread = math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))
     half = Z * spread / math.sqrt(len(values))
