@@ -24,6 +24,7 @@ from unmask.models import locate
 from unmask.pair import PairJoint
 from unmask.progress import Progress, silent
 from unmask.sequence.chain import Block, Chain
+from unmask.sequence.sequential import SequentialJoint
 from unmask.vocabulary import Vocabulary
 
 
@@ -160,9 +161,12 @@ def scored(joint: Joint) -> Score:
     ids = torch.tensor([truth])
     if isinstance(joint, Chain):
         blocks = tuple(joint.path(*truth))
-        (filling,) = joint.describe(ids, torch.tensor([math.fsum(part for _, part in blocks)]).double())
+        log_prob = torch.tensor([math.fsum(part for _, part in blocks)], dtype=torch.float64)
+        (filling,) = joint.describe(ids, log_prob)
         return Score(filling, joint, blocks=blocks)
     (filling,) = joint.describe(ids)
+    if isinstance(joint, SequentialJoint):  # conditionals would cost passes
+        return Score(filling, joint)
     blanks = range(joint.blanks)
     given = [joint.conditional(i, {j: truth[j] for j in blanks if j != i}) for i in blanks]
     return Score(filling, joint, tuple(float(c.log_prob(t)) for c, t in zip(given, truth, strict=True)))
