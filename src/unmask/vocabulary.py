@@ -104,8 +104,9 @@ class Vocabulary:
         """
         if self.start_mark is not None or self.has_inside_mark:
             return True
-        words = [self.tokens[i] for i in range(self.size) if i not in self.special_ids | self.unused_ids]
-        pairs = list(itertools.pairwise(words[:17]))
+        left_out = self.special_ids | self.unused_ids
+        words = (self.tokens[i] for i in range(self.size) if i not in left_out)
+        pairs = list(itertools.pairwise(itertools.islice(words, 17)))
         same = [bool(self.tokenizer.tokenize(f"{a}{b}") == [a, b]) for a, b in pairs]
         return 2 * sum(same) <= len(pairs)
 

@@ -196,6 +196,12 @@ class TestScoreFile:
         assert run("score", fifo, *command) == run("score", path, *command)
         writer.join()
 
+    def test_a_file_of_nothing_is_heads_alone(self, run: Run, bert: str, tmp_path: Path) -> None:
+        path = tmp_path / "empty.txt"
+        path.write_text("")
+        outcome = run("score", path, "-m", bert, "--scores", "pll")
+        assert (outcome.code, outcome.out) == (0, "line\ttokens\tpll\tpll a token\ttext\n")
+
     def test_what_is_refused_prints_no_heads(self, run: Run, bert: str, tmp_path: Path) -> None:
         path = tmp_path / "latin.txt"
         path.write_bytes(b"the old man\nth\xe9\n")

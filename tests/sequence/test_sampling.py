@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,15 +11,17 @@ from scipy import stats
 
 from sequence.toy import TableField, cloze_of, draw_tables, few
 from unmask import Misuse, construct
+from unmask.cli.sample import show_chains
+from unmask.cloze import Cloze
 from unmask.conditionals import exact_conditionals
 from unmask.sequence import diagnostics
 from unmask.sequence.diagnostics import diagnose, settled_below
 from unmask.sequence.field import ModelField
 from unmask.sequence.generation import cloze_of as cloze_to_fill
-from unmask.sequence.generation import sample_by_markov_chain, verdict
+from unmask.sequence.generation import generated_answer, sample_by_markov_chain, verdict
 from unmask.sequence.sampling import BlockGibbs, Gibbs, Metropolis, Trace, log_weight, run_chains
 from unmask.sequence.table import TableJoint
-from unmask.vocabulary import Support
+from unmask.vocabulary import Support, Vocabulary
 
 FALSE_ALARM = 1e-4
 """The rate at which each of these tests would fail by chance, were its seed not fixed."""
@@ -270,6 +273,30 @@ def test_a_space_that_is_a_token_stays(mlm_of):
     mlm = mlm_of("roberta")
     ids = mlm.tokenizer.convert_tokens_to_ids(["Ġ", "i", "a"])
     assert cloze_to_fill(mlm, length=3, prefix="MKT").filled(ids) == "MKT ia"
+
+
+def test_a_character_of_two_tokens_is_written_whole(mlm_of):
+    known = mlm_of("roberta").vocabulary
+    made = Vocabulary(known.tokenizer, known.size)
+    made.tokens = (*known.tokens[:10], "Ġcaf", "Ã", "©", *known.tokens[13:])
+    assert made.surface(10, 11, 12) == "café"
+    cloze = Cloze((known.mask_id,) * 3, (0, 1, 2), ("The ", " ", " ", "."), made)
+    assert cloze.filled([10, 11, 12]) == "The café."
+
+
+def test_answers_tell_chains_that_stand_still_from_those_not_judged(mlm_of, capsys):
+    mlm = mlm_of("bert")
+    found = sample_by_markov_chain(mlm, cloze_of(mlm, 2), "gibbs", chains=2, draws=2, burn_in=0, thin=10)
+    rhats = {"log_weight": math.inf, "blank 0": None, "blank 1": 1.05}
+    judged = replace(found, diagnostics={name: {"ess": None, "rhat": rhat} for name, rhat in rhats.items()})
+    answer = generated_answer(judged, mlm, "gibbs", {"chains": 2, "sampling_seed": 0})
+    settled = {name: (row["rhat"], row["settled"]) for name, row in answer["diagnostics"].items()}
+    assert settled == {"log_weight": (None, False), "blank 0": (None, None), "blank 1": (1.05, True)}
+    show_chains(answer)
+    shown = {
+        line.split()[0]: line.split()[-1] for line in capsys.readouterr().out.splitlines() if line.strip()
+    }
+    assert (shown["log_weight"], shown["blank"]) == ("∞", "1.05")
 
 
 def test_a_text_of_nothing_but_its_length(mlm_of):

@@ -162,7 +162,11 @@ def show_blanks(answer: dict[str, Any]) -> None:
     recalls = ["recall@1, %", *(f"@{k}" for k in RECALLS[1:])]
     columns = ["data", "blanks", "method", "texts", *recalls, "log-prob.", "gain in recall@1", "in log-prob."]
     gains = any(row["recall_gain"] is not None for row in answer["rows"])
-    told = "with 95 % intervals of the gain over independent" if gains else "without gains: not independent"
+    told = (
+        "with 95 % intervals of the gain over independent"
+        if gains
+        else "no independent answers to compare with"
+    )
     title = f"several blanks, {told}, model {answer['model']}"
     print_table(title, columns, rows, {1, *range(3, len(columns))})
 

@@ -129,6 +129,8 @@ def show(records: Any, columns: dict[str, tuple[str, str]]) -> None:
         if "note" in record:
             tell([f"line {record['key']}: {'' if found else 'not scored: '}{record['note']}"])
         say("\t".join([str(record["key"]), str(record["length"]), *cells, record["text"]]))
+    if not lines + missing:
+        say(head)
     if tokens:
         means = "; ".join(f"{head} {total / tokens:.4f}" for head, total in zip(heads, sums, strict=True))
         empty = f", {missing} without a score" if missing else ""

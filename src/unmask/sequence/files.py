@@ -110,7 +110,7 @@ class LineScorer:
     def _record(self, number: int, text: str) -> tuple[Record, Sentence | None]:
         """Return a line's record without its scores, and its sentence if it can be scored."""
         vocabulary, window = self.mlm.vocabulary, self.mlm.window
-        sentence = self._read(text if text.strip() else "")  # some tokenizers have tokens for spaces alone
+        sentence = self._read(text)
         record: Record = {"key": number, "text": text, "length": len(sentence), "scores": None}
         if len(sentence.ids) > window and self.settings.truncate and len(sentence):
             sentence = self._read.of_ids(sentence.tokens[: window - len(sentence.ids) + len(sentence)])
@@ -153,7 +153,7 @@ def with_lengths(record: Record, lengths: Lengths | None) -> Record:
 def count_lengths(path: Path, read: Reader, most: int | None = None) -> Iterator[int]:
     """Go through the numbers of tokens of a file's sentences, cut to windows of `most` if one is given."""
     for _, text in read_lines(path):
-        sentence = read(text if text.strip() else "")
+        sentence = read(text)
         yield len(sentence) - (max(0, len(sentence.ids) - most) if most else 0)
 
 

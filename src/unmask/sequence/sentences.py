@@ -52,9 +52,9 @@ class Reader:
         self._frame = _frame(mlm.tokenizer)
 
     def __call__(self, text: str) -> Sentence:
-        """Tokenize a line; a line without a token gives a sentence of length 0."""
+        """Tokenize a line; one of nothing, or of spaces, which are tokens to some, is of length 0."""
         tokenizer = self.mlm.tokenizer
-        ids = tokenizer(text, verbose=False)["input_ids"]
+        ids = tokenizer(text if text.strip() else "", verbose=False)["input_ids"]
         before, after = self._frame
         return self.of_ids(ids[before : len(ids) - after])
 

@@ -168,7 +168,7 @@ def refuse_damaged(checkpoint: str | None) -> None:
             else:
                 whole = path.suffix != ".safetensors" or safe_open(path, "pt") is not None
         except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, SafetensorError):
-            whole = False
+            whole = False  # a damaged header may name a compression that zipfile does not know
         if not whole:
             raise Failure(
                 f"{path} is damaged: restore it, or remove {path.parent} and start the same command again; "
