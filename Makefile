@@ -32,9 +32,10 @@ run: $(READY) ## fill the blanks of an example jointly, and show why the joint b
 
 test: lint types unit ## every check: lint, types, unit, property, documentation and command-line tests
 
-lint: $(READY) ## ruff: style and formatting
+lint: $(READY) ## ruff and import-linter: style, formatting, layers
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-timing >/dev/null || $(BIN)/lint-imports
 
 types: $(READY) ## mypy, strict on src
 	@$(BIN)/mypy

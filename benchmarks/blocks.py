@@ -1,10 +1,10 @@
 """The joint of a block of two blanks in a chain: how near to Arnold-Gokhale's of all pairs, at what price.
 
-Two neighbouring blanks of SNLI sentences, one sentence a pair. The yardstick is `ag` on cross conditionals of
-512 candidates with the true tokens among them (cross.py measures how far that is from exact). Against it:
-cross conditionals of fewer candidates, with and without the true tokens, and the grid with the chain as its
-tail (`unmask.sequence.pairs`), which a chain of pairs uses because it is one distribution, whatever it is
-asked for.
+Two neighbouring blanks of SNLI sentences, one sentence a pair. The yardstick is `ag` on cross conditionals
+of 512 candidates with the true tokens among them (cross.py measures how far that is from exact). Against
+it: cross conditionals of fewer candidates, with and without the true tokens, and the grid with the chain as
+its tail (`unmask.inference.backoff_pair`), which a chain of pairs uses because it is one distribution,
+whatever it is asked for.
 
     python benchmarks/blocks.py --data ../shared/data/snli/dev.tsv [--pairs 60]
 """
@@ -20,14 +20,14 @@ import torch
 
 import unmask
 from machine import describe, parser, table
-from unmask.cloze import Cloze
-from unmask.constructions import construct
-from unmask.cross import cross_conditionals
-from unmask.evaluation.drawing import Pairs, draw_examples
+from unmask.evaluation.sampling import Pairs, draw_examples
 from unmask.evaluation.sentences import read_sentences
-from unmask.joint import Joint
-from unmask.sequence.pairs import TailedPair
-from unmask.vocabulary import Support
+from unmask.inference.backoff_pair import TailedPair
+from unmask.inference.cross import cross_conditionals
+from unmask.joints.joint import Joint
+from unmask.joints.registry import construct
+from unmask.text.cloze import Cloze
+from unmask.text.support import Support
 
 REFERENCE = 512
 Maker = Callable[[unmask.MaskedLM, Cloze, Support], Joint]

@@ -17,13 +17,13 @@ from typing import Any
 
 import unmask
 from machine import BUILD, describe, parser, table
-from unmask.ask import conditionals
-from unmask.cloze import Cloze
-from unmask.conditionals import PairConditionals
-from unmask.constructions import construct
-from unmask.evaluation.drawing import Pairs, draw_examples
 from unmask.evaluation.run import fingerprint
-from unmask.records import Records
+from unmask.evaluation.sampling import Pairs, draw_examples
+from unmask.inference.infer import conditionals
+from unmask.joints.registry import construct
+from unmask.runs.records import Records
+from unmask.tables.pair_conditionals import PairConditionals
+from unmask.text.cloze import Cloze
 from wide_model import wide_model
 
 WIDE_MEMORY = "9GB"

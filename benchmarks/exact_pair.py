@@ -15,12 +15,12 @@ from typing import Any
 import unmask
 from machine import Peak, describe, in_own_process, parser, table
 from published import TEXT
-from unmask.ask import conditionals
-from unmask.cloze import parse_braces
-from unmask.conditionals import PairConditionals
-from unmask.constructions import CONSTRUCTIONS, construct
-from unmask.evaluation.metrics import incompatibility
-from unmask.evaluation.metrics import measure as metrics_of
+from unmask.inference.infer import conditionals
+from unmask.joints.metrics import incompatibility
+from unmask.joints.metrics import measure as metrics_of
+from unmask.joints.registry import CONSTRUCTIONS, construct
+from unmask.tables.pair_conditionals import PairConditionals
+from unmask.text.cloze import parse_braces
 
 WARM = 512
 """Tokens of a trial before the clock starts: as many as the compiled loops begin to work at."""

@@ -9,11 +9,11 @@ import torch
 
 import unmask
 from machine import BUILD
-from unmask.ask import conditionals
-from unmask.cloze import parse_braces
-from unmask.conditionals import PairConditionals
 from unmask.evaluation.run import fingerprint
-from unmask.vocabulary import Support
+from unmask.inference.infer import conditionals
+from unmask.tables.pair_conditionals import PairConditionals
+from unmask.text.cloze import parse_braces
+from unmask.text.support import Support
 
 TEXT = "The {man} {is} playing in the park."
 PARTS = ("a_table", "b_table", "a_alone", "b_alone", "a_log_z", "b_log_z")

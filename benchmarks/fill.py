@@ -13,7 +13,7 @@ import torch
 
 import unmask
 from machine import by_turns, describe, parser, table
-from unmask.cloze import parse_blanks
+from unmask.text.cloze import parse_blanks
 
 SENTENCES = (
     "The [MASK] [MASK] at the casino.",

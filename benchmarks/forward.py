@@ -23,8 +23,8 @@ import torch
 from torch import Tensor
 
 import unmask
-from unmask.cloze import Cloze
-from unmask.hooks import output_cut
+from unmask.models.hooks import output_cut
+from unmask.text.cloze import Cloze
 
 LENGTHS = (10, 16, 24, 40)
 BATCHES = (512, 1024, 2048)

@@ -15,10 +15,10 @@ from typing import Any
 
 import unmask
 from machine import describe, parser, table
-from unmask.ask import conditionals
-from unmask.cloze import Cloze, parse_braces
-from unmask.conditionals import PairConditionals
-from unmask.constructions import construct
+from unmask.inference.infer import conditionals
+from unmask.joints.registry import construct
+from unmask.tables.pair_conditionals import PairConditionals
+from unmask.text.cloze import Cloze, parse_braces
 from wide_model import wide_model
 
 FOUND = Path(__file__).parents[1] / "docs" / "figures" / "growth.json"

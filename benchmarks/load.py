@@ -158,7 +158,7 @@ async def crowd(server: Server, clients: int, seconds: float, settings: dict[str
 def wrong_answers(tally: Tally, model: str) -> int:
     """Return how many answers the library does not give."""
     import unmask
-    from unmask.answers import fill_answer
+    from unmask.serialize import fill_answer
 
     mlm, wrong = unmask.load(model), 0
     for question, bodies in tally.bodies.items():

@@ -106,8 +106,8 @@ def measure(text: str = TEXT, model: str = "english", tokens: int | None = None)
     `tokens` cuts the vocabulary to the first so many, for a trial.
     """
     import unmask
-    from unmask.cloze import parse_braces
-    from unmask.vocabulary import Support
+    from unmask.text.cloze import parse_braces
+    from unmask.text.support import Support
 
     mlm = unmask.load(model, device="cpu", engine="transformers")
     cloze = parse_braces(text, mlm.vocabulary, mlm.window)

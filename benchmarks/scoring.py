@@ -41,8 +41,8 @@ def score(way: str, model: str, texts: list[str], memory: str) -> None:
     import torch
 
     import unmask
-    from unmask.sequence.scores import score_sentences
-    from unmask.sequence.sentences import Reader
+    from unmask.inference.sentence_scores import score_sentences
+    from unmask.inference.sentences import Reader
 
     torch.set_num_threads(1)
     engine = "transformers" if way.endswith("transformers") else "auto"

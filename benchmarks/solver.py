@@ -20,11 +20,11 @@ from exact_tables import TEXT, tables_of
 from machine import by_turns, describe, parser, table
 from published import ROUNDS, arnold_gokhale
 from unmask import construct
-from unmask.conditionals import PairConditionals
-from unmask.constructions.arnold_gokhale import Problem, extrapolated_sweeps, starting_point
-from unmask.evaluation.metrics import average_kl
+from unmask.joints.arnold_gokhale import Problem, extrapolated_sweeps, starting_point
+from unmask.joints.metrics import average_kl
 from unmask.kernels.newman import sweep
 from unmask.kernels.threads import over_rows
+from unmask.tables.pair_conditionals import PairConditionals
 
 CLOSE = 1e-4
 

@@ -31,7 +31,7 @@ from transformers import (
 import unmask
 from machine import describe, parser, table
 from unmask.training import Settings
-from unmask.training.materials import first_model, gather
+from unmask.training.prepare_data import first_model, gather
 from unmask.training.run import _trainer
 
 ENGLISH = Path(unmask.__file__).parent / "models" / "english"

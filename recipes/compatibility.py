@@ -30,8 +30,8 @@ from unmask.evaluation.bootstrap import intervals
 from unmask.evaluation.run import evaluate
 from unmask.evaluation.settings import Settings
 from unmask.evaluation.summary import pair_loss, token_loss
+from unmask.runs.step_lines import spent
 from unmask.training import read_settings, train
-from unmask.training.callbacks import spent
 
 PAGE = HERE.parent / "docs" / "compatibility-study.md"
 RESULTS = HERE.parent / "docs" / "figures" / "compatibility.json"

@@ -135,7 +135,7 @@ def checkpoint_of(model: str, work: Path) -> str:
     from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, set_seed
     from transformers.utils import logging
 
-    from unmask.models import locate
+    from unmask.models.embedded import locate
 
     logging.disable_progress_bar()
     place = work / "twin"
@@ -154,7 +154,7 @@ def mark(model: str, arguments: Any) -> str:
 
     The twin has of the embedded model its shape and its tokenizer only, so it outlives new weights.
     """
-    from unmask.models import locate
+    from unmask.models.embedded import locate
 
     names = ("model.safetensors",) if model == "english" else ("config.json", "tokenizer.json")
     content = b"".join((Path(locate("english")) / name).read_bytes() for name in names)
@@ -233,8 +233,8 @@ def wsd(_part: str, arguments: Any) -> dict[str, Any]:
 
 def tuned(part: str, arguments: Any) -> dict[str, Any]:
     """Fine-tune the model and its twin for one task, and score both on the test file."""
+    from unmask.runs.step_lines import spent
     from unmask.tasks import Settings, TunedModel, finetune
-    from unmask.training.callbacks import spent
 
     wanted = dict(TASKS[part])
     train, test = files_of(part, arguments)
@@ -288,7 +288,7 @@ def estimate(data: Path) -> None:
     """Print the tokens of each run and how long two cores take, before anything is run."""
     from transformers import AutoTokenizer
 
-    from unmask.models import locate
+    from unmask.models.embedded import locate
     from unmask.tasks.encoding import Encoder
     from unmask.tasks.files import Columns, read_examples, read_tagged
 

@@ -23,12 +23,12 @@ import torch
 from english_card import write_card
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
+from unmask.runs.directory import last_checkpoint
 from unmask.training import Settings, read_settings, train
-from unmask.training.directory import last_checkpoint
+from unmask.training.eval import score_alone
 from unmask.training.forward import Gathering
-from unmask.training.held_out import score_alone
-from unmask.training.materials import gather
+from unmask.training.prepare_data import gather
 
 HERE = Path(__file__).parent
 FINAL_ROWS = 1000  # of each held-out domain, for the card: about 20,000 predictions
@@ -74,7 +74,9 @@ def export(finished: Path, settings: Settings, run: Path, target: Path, note: st
     write_card(partial, model, tokenizer, settings, state, scores, note)
     size = sum(path.stat().st_size for path in partial.iterdir())
     if size > 32e6:
-        raise Misuse(f"{partial}: expected at most 32 MB, got {size / 1e6:.1f} MB: cut layers or vocabulary")
+        raise UsageError(
+            f"{partial}: expected at most 32 MB, got {size / 1e6:.1f} MB: cut layers or vocabulary"
+        )
     for path in partial.iterdir():
         path.chmod(0o644)  # the weights' writer keeps them to the user; package data is for all
     shutil.rmtree(target, ignore_errors=True)

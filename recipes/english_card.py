@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from unmask.training import Settings
-from unmask.training.held_out import Score
+from unmask.training.eval import Score
 from unmask.training.report import draw_curves, table
 
 SENTENCES = (

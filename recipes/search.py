@@ -25,8 +25,8 @@ from english import HERE, encoder, write_texts
 from pages import markdown, renew
 from probe import probe
 
+from unmask.runs.step_lines import spent
 from unmask.training import read_settings, train
-from unmask.training.callbacks import spent
 
 PAGE = HERE.parent / "docs" / "training.md"
 LENGTH = 128

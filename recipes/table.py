@@ -25,12 +25,12 @@ import numpy as np
 from pages import markdown, renew
 
 from unmask.cli.terminal import Ticker
-from unmask.constructions import CONSTRUCTIONS
 from unmask.evaluation.bootstrap import intervals
 from unmask.evaluation.report import with_interval
 from unmask.evaluation.run import evaluate
 from unmask.evaluation.settings import Settings
 from unmask.evaluation.summary import pair_loss, token_loss
+from unmask.joints.registry import CONSTRUCTIONS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "table.json"

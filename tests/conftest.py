@@ -13,7 +13,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before anything of Hugging Face 
 from transformers import AutoModelForMaskedLM, PreTrainedModel
 
 from tiny import ARCHITECTURES, save_tiny
-from unmask.mlm import MaskedLM
+from unmask.models.masked_lm import MaskedLM
 
 # the same examples every time: a test that fails by luck fails for nobody's change
 settings.register_profile("repeatable", derandomize=True, deadline=None)

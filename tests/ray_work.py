@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from unmask.errors import Failure
+from unmask.errors import RunError
 
 
 def squares() -> Callable[[int], tuple[int, int, str]]:
@@ -48,7 +48,7 @@ class Waiting:
 
 
 def fails_to_load() -> Callable[[int], int]:
-    raise Failure("the model is damaged: get it anew")
+    raise RunError("the model is damaged: get it anew")
 
 
 def stumbles() -> Callable[[int], int]:

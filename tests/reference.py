@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from unmask import PairConditionals
-from unmask.cells import Cells
+from unmask.tables.token_groups import Cells
 
 
 def draw(rows, columns, spread, seed, dtype=torch.float64):

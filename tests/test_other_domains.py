@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 from transformers import AlbertConfig, AlbertForMaskedLM, BertConfig, BertForMaskedLM
 
 import unmask
-from unmask.errors import Failure
-from unmask.mlm import MaskedLM
+from unmask.errors import RunError
+from unmask.models.masked_lm import MaskedLM
 
 RECIPE = Path(__file__).parents[1] / "docs" / "other_domains" / "prepare.py"
 SPECIALS = ["[PAD]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -146,7 +146,7 @@ def test_a_token_of_a_protein_is_a_residue(recipe: ModuleType) -> None:
 
 def test_pickled_weights_are_read_if_asked_for(prepared: Path, tmp_path: Path) -> None:
     pickled = as_pickled(prepared, tmp_path / prepared.name)
-    with pytest.raises(unmask.Misuse, match="--allow-pickle"):
+    with pytest.raises(unmask.UsageError, match="--allow-pickle"):
         load(pickled)
     text = f"{text_of(prepared)[:3]}[MASK]{text_of(prepared)[4:]}"
     expected, found = (
@@ -179,13 +179,13 @@ def test_a_config_without_a_model_type_says_what_to_add(prepared: Path, tmp_path
     config = json.loads((prepared / "config.json").read_text())
     del config["model_type"]
     (tmp_path / "copy" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(Failure, match=r'config\.json.*which kind of model.*"model_type": "bert"'):
+    with pytest.raises(RunError, match=r'config\.json.*which kind of model.*"model_type": "bert"'):
         load(tmp_path / "copy")
 
 
 def test_a_directory_without_a_tokenizer_is_refused(prepared: Path, tmp_path: Path) -> None:
     shutil.copytree(prepared, tmp_path / "copy", ignore=shutil.ignore_patterns("tokenizer*"))
-    with pytest.raises(Failure, match="vocabulary"):
+    with pytest.raises(RunError, match="vocabulary"):
         load(tmp_path / "copy")
 
 

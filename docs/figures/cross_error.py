@@ -26,11 +26,12 @@ import torch
 from torch import Tensor
 
 import unmask
-from unmask.cloze import Cloze, parse_braces
-from unmask.conditionals import PairConditionals, Supports, both_blank, exact_conditionals
-from unmask.cross import cross_conditionals
-from unmask.models import embedded
-from unmask.vocabulary import Support
+from unmask.inference.cross import cross_conditionals
+from unmask.inference.exact import Supports, both_blank, exact_conditionals
+from unmask.models.embedded import embedded
+from unmask.tables.pair_conditionals import PairConditionals
+from unmask.text.cloze import Cloze, parse_braces
+from unmask.text.support import Support
 
 HERE = Path(__file__).parent
 TOKENS = 1500

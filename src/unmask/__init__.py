@@ -16,51 +16,52 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "load": "unmask.api",
+    "load": "unmask.models.load",
     "fill": "unmask.api",
     "score": "unmask.api",
     "compare": "unmask.api",
     "Score": "unmask.api",
-    "construct": "unmask.constructions",
-    "CONSTRUCTIONS": "unmask.constructions",
-    "PairConditionals": "unmask.conditionals",
-    "MaskedLM": "unmask.mlm",
-    "Joint": "unmask.joint",
-    "TokenDistribution": "unmask.joint",
-    "Filling": "unmask.joint",
-    "PairJoint": "unmask.pair",
+    "construct": "unmask.joints.registry",
+    "CONSTRUCTIONS": "unmask.joints.registry",
+    "PairConditionals": "unmask.tables.pair_conditionals",
+    "MaskedLM": "unmask.models.masked_lm",
+    "Joint": "unmask.joints.joint",
+    "TokenDistribution": "unmask.joints.joint",
+    "Filling": "unmask.joints.joint",
+    "PairJoint": "unmask.joints.pair",
     "Progress": "unmask.progress",
-    "Support": "unmask.vocabulary",
+    "Support": "unmask.text.support",
     "UnmaskError": "unmask.errors",
-    "Misuse": "unmask.errors",
-    "Failure": "unmask.errors",
+    "UsageError": "unmask.errors",
+    "RunError": "unmask.errors",
 }
 
 if TYPE_CHECKING:
-    from unmask.api import Score, compare, fill, load, score
-    from unmask.conditionals import PairConditionals
-    from unmask.constructions import CONSTRUCTIONS, construct
-    from unmask.errors import Failure, Misuse, UnmaskError
-    from unmask.joint import Filling, Joint, TokenDistribution
-    from unmask.mlm import MaskedLM
-    from unmask.pair import PairJoint
+    from unmask.api import Score, compare, fill, score
+    from unmask.errors import RunError, UnmaskError, UsageError
+    from unmask.joints.joint import Filling, Joint, TokenDistribution
+    from unmask.joints.pair import PairJoint
+    from unmask.joints.registry import CONSTRUCTIONS, construct
+    from unmask.models.load import load
+    from unmask.models.masked_lm import MaskedLM
     from unmask.progress import Progress
-    from unmask.vocabulary import Support
+    from unmask.tables.pair_conditionals import PairConditionals
+    from unmask.text.support import Support
 
 __all__ = [
     "CONSTRUCTIONS",
-    "Failure",
     "Filling",
     "Joint",
     "MaskedLM",
-    "Misuse",
     "PairConditionals",
     "PairJoint",
     "Progress",
+    "RunError",
     "Score",
     "Support",
     "TokenDistribution",
     "UnmaskError",
+    "UsageError",
     "__version__",
     "compare",
     "construct",

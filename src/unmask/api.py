@@ -8,52 +8,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from unmask.ask import DEFAULT_METHOD, Candidates, SupportChoice, check_method, joint_of_cloze
-from unmask.cloze import Cloze, parse_blanks, parse_braces
-from unmask.constructions import CONSTRUCTIONS, construct
-from unmask.cross import Completion, check_completion
-from unmask.errors import Misuse
-from unmask.joint import Filling, Joint, Token
-from unmask.mlm import DEFAULT_MEMORY, Engine, MaskedLM
-from unmask.models import locate
-from unmask.pair import PairJoint
+from unmask.errors import UsageError
+from unmask.inference.chain import Block, Chain
+from unmask.inference.cross import Completion, check_completion
+from unmask.inference.infer import DEFAULT_METHOD, Candidates, SupportChoice, check_method, joint_of_cloze
+from unmask.joints.joint import Filling, Joint, Token
+from unmask.joints.pair import PairJoint
+from unmask.joints.registry import CONSTRUCTIONS, construct
+from unmask.joints.sequential import SequentialJoint
+from unmask.models.load import load
+from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
-from unmask.sequence.chain import Block, Chain
-from unmask.sequence.sequential import SequentialJoint
-from unmask.vocabulary import Vocabulary
-
-
-def load(
-    source: str | Path = "english",
-    *,
-    device: str = "auto",
-    memory: int | str = DEFAULT_MEMORY,
-    allow_pickle: bool = False,
-    engine: Engine = "auto",
-) -> MaskedLM:
-    """Load a masked language model: the embedded one, a directory, or a hub name.
-
-    Args:
-        source: `english` (the embedded model), a checkpoint's directory, or a name on the Hugging Face hub.
-        device: `auto`, `cpu`, `cuda` or `mps`.
-        memory: what the work may take beyond the model, as in `4GB`.
-        allow_pickle: read pickled weights (which can run code) where there are no safetensors.
-        engine: `auto` opens a plain BERT by unmask's own code, which loads in a fraction of the time, and all
-            else by transformers; `transformers` opens everything by it.
-    """
-    return MaskedLM.load(
-        locate(str(source)),
-        name=str(source),
-        device=device,
-        memory=memory,
-        allow_pickle=allow_pickle,
-        engine=engine,
-    )
+from unmask.text.cloze import Cloze, parse_blanks, parse_braces
+from unmask.text.vocabulary import Vocabulary
 
 
 def fill(
@@ -76,7 +47,7 @@ def fill(
         text: a text with blanks, each written [MASK], ___ or as the model's own mask token.
         mlm: the model; the embedded one if none is given.
         method: the construction, one of `unmask.CONSTRUCTIONS`, or `grid` or `chain`; one blank needs none.
-            More than two get the grid or the chain (`unmask.sequence.choose` says which).
+            More than two get the grid or the chain (`unmask.inference.auto_method` says which).
         candidates: how many tokens a side the model is asked about: a number, `all` (exact), or `auto`: all
             where there are no more than 512, else 64, and twice as many, up to 512, while the completion of
             the others is estimated to be beyond its tolerance.
@@ -157,7 +128,7 @@ def scored(joint: Joint) -> Score:
     """Return what the true tokens of a joint's text are worth."""
     truth = joint.cloze.truth if joint.cloze is not None else None
     if truth is None:
-        raise Misuse("the text of this joint has no true tokens: put braces around what is to be scored")
+        raise UsageError("the text of this joint has no true tokens: put braces around what is to be scored")
     ids = torch.tensor([truth])
     if isinstance(joint, Chain):
         blocks = tuple(joint.path(*truth))
@@ -210,11 +181,11 @@ def _parse_pair(text: str, vocabulary: Vocabulary, window: int, *, truncate: boo
     """Read a text with two blanks, over which constructions differ."""
     cloze = parse_blanks(text, vocabulary, window, truncate=truncate)
     if len(cloze.blanks) == 1:
-        raise Misuse(
+        raise UsageError(
             "constructions differ for two blanks only, and the text has one: fill it with any one method"
         )
     if len(cloze.blanks) > 2:
-        raise Misuse(
+        raise UsageError(
             f"constructions are compared on two blanks, and the text has {len(cloze.blanks)}: leave two, or "
             f"fill them by one method"
         )
@@ -258,6 +229,6 @@ def _joint_of_text(
 def check_text(text: str) -> None:
     """Refuse what is not one text before any work is done."""
     if not isinstance(text, str):
-        raise Misuse(
+        raise UsageError(
             f"expected one text, as a string, got {type(text).__name__}: ask about one text at a time"
         )

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 
 AG = ("arnold1998", "torroba2023", "newman2023")
 MARKOV_CHAINS = ("heckerman2000", "vehtari2021")
@@ -65,6 +65,6 @@ def references() -> dict[str, str]:
 def citations(what: str | None = None) -> str:
     """Return the BibTeX entries of a method, a command or a model, or all of them."""
     if what is not None and what not in USES:
-        raise Misuse(f"nothing is known to cite for '{what}': expected one of {', '.join(USES)}")
+        raise UsageError(f"nothing is known to cite for '{what}': expected one of {', '.join(USES)}")
     known = references()
     return "\n\n".join(known[key] for key in (USES[what] if what is not None else known))

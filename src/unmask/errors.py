@@ -1,7 +1,7 @@
 """The two ways in which unmask says no.
 
 Every message is one clear line: what was expected, what came, and how to mend it. The command line turns
-`Misuse` into exit code 2 and `Failure` into exit code 1; a library user catches `UnmaskError` for both.
+`UsageError` into exit code 2 and `RunError` into exit code 1; a library user catches `UnmaskError` for both.
 """
 
 
@@ -11,13 +11,13 @@ class UnmaskError(Exception):
     exit_code = 1
 
 
-class Misuse(UnmaskError, ValueError):
+class UsageError(UnmaskError, ValueError):
     """The call asks for something that cannot be: mend the call."""
 
     exit_code = 2
 
 
-class Failure(UnmaskError, RuntimeError):
+class RunError(UnmaskError, RuntimeError):
     """The call was fair, but the work could not be done: a damaged file, missing memory, a full disk."""
 
     exit_code = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 AMOUNT = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$")
@@ -17,10 +17,10 @@ def parse_bytes(amount: int | str) -> int:
     else:
         match = AMOUNT.match(amount)
         if match is None or match.group(2).upper() not in UNITS:
-            raise Misuse(f"expected an amount of memory such as 4GB or 512MB, got '{amount}'")
+            raise UsageError(f"expected an amount of memory such as 4GB or 512MB, got '{amount}'")
         parsed = int(float(match.group(1)) * UNITS[match.group(2).upper()])
     if parsed <= 0:
-        raise Misuse(f"expected a positive amount of memory such as 4GB, got '{amount}'")
+        raise UsageError(f"expected a positive amount of memory such as 4GB, got '{amount}'")
     return parsed
 
 

@@ -8,7 +8,7 @@ import torch
 
 import reference
 from unmask import construct
-from unmask.evaluation.metrics import average_kl
+from unmask.joints.metrics import average_kl
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 

@@ -14,7 +14,7 @@ import pytest
 
 import unmask
 from unmask.cli import main
-from unmask.mlm import MaskedLM
+from unmask.models.masked_lm import MaskedLM
 
 TEXT = "The old [MASK] is playing [MASK] the casino."
 BRACES = "The old {man} is playing {at} the casino."
@@ -303,7 +303,7 @@ class TestInstalledScript:
         done = self.start("--debug", "fill", TEXT, "--model", str(tmp_path))
         assert done.returncode == 1
         assert "Traceback" in done.stderr
-        assert f"unmask.errors.Failure: '{tmp_path}' holds a config.json but no weights" in done.stderr
+        assert f"unmask.errors.RunError: '{tmp_path}' holds a config.json but no weights" in done.stderr
 
     def test_a_reader_that_goes_away_is_no_error_of_ours(self) -> None:
         reader, writer = os.pipe()

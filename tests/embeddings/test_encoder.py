@@ -10,8 +10,8 @@ from transformers import AutoModel, AutoTokenizer
 from tiny import ARCHITECTURES, WINDOW, save_causal, sentence
 from unmask.embeddings.encoder import Encoder
 from unmask.embeddings.layers import choose_layers
-from unmask.embeddings.reading import Reader
-from unmask.errors import Failure, Misuse
+from unmask.errors import RunError, UsageError
+from unmask.text.reading import Reader
 
 TEXTS = ["The old man is playing at the casino.", "the dog walks", "a cat, a dog and the man", "the the the"]
 PROTEINS = ["MKT AYIAKQR", "MKTAYI", "A A A"]
@@ -131,7 +131,7 @@ def test_a_long_text_is_split_between_words_cut_or_refused(encoder_of):
     np.testing.assert_allclose(vectors, np.concatenate(pieces), atol=1e-5)
     cut = encoder.reader(long="truncate").read_words(words)
     assert (len(cut.units), cut.vanished, cut.overlong) == (31, 0, True)
-    with pytest.raises(Misuse, match="longer than the 62"):
+    with pytest.raises(UsageError, match="longer than the 62"):
         encoder.reader(long="refuse").read_words(words)
     whole = Reader(encoder.tokenizer, WINDOW).read("x" * 90)  # one word longer than the window
     assert max(end - start for start, end in whole.pieces) == room
@@ -148,18 +148,18 @@ def test_an_encoder_needs_no_head_but_all_its_layers(tmp_path, checkpoint):
     weights = load_file(bare / "model.safetensors")
     kept = {name: weight for name, weight in weights.items() if "layer.1." not in name}
     save_file(kept, bare / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(Failure, match="lacks weights"):
+    with pytest.raises(RunError, match="lacks weights"):
         Encoder.load(bare)
 
 
 def test_a_causal_model_is_refused(tmp_path):
-    with pytest.raises(Misuse, match="no masked-language-model head"):
+    with pytest.raises(UsageError, match="no masked-language-model head"):
         Encoder.load(save_causal(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["7", "-8", "best", "mean:9", "concat:"])
 def test_unknown_layers_are_refused(name):
-    with pytest.raises(Misuse):
+    with pytest.raises(UsageError):
         choose_layers(name, 6)
 
 
@@ -167,5 +167,5 @@ def test_unknown_layers_are_refused(name):
     "options", [{"unit": "line"}, {"pooling": "cls"}, {"unit": "sentence", "pooling": "first"}, {"long": "x"}]
 )
 def test_unknown_ways_of_reading_are_refused(options, encoder_of):
-    with pytest.raises(Misuse):
+    with pytest.raises(UsageError):
         encoder_of("bert").reader(**options)

@@ -16,8 +16,8 @@ from unmask.embeddings.files import Wanted, embed_file
 from unmask.embeddings.sense_corpus import count_sentences, read_sentences
 from unmask.embeddings.standardise import Standardiser, save_standardisers
 from unmask.embeddings.texts import read_texts
-from unmask.errors import Failure, Misuse
-from unmask.training.directory import alone
+from unmask.errors import RunError, UsageError
+from unmask.runs.directory import alone
 
 TEXTS = [f"the old man walks at the {place}, {n}" for n in range(5) for place in ("bank", "casino", "house")]
 
@@ -130,7 +130,7 @@ def test_standard_input_is_told_from_what_it_was_before(tmp_path, wanted, kept, 
 
 def test_a_partial_run_with_other_settings_is_in_the_way_and_says_so(tmp_path, wanted, kept):
     interrupt(wanted(), tmp_path / "v.npy", kept)
-    with pytest.raises(Misuse) as refusal:
+    with pytest.raises(UsageError) as refusal:
         embed_file(wanted(layers="1"), tmp_path / "v.npy")
     assert "layers was 'last', now '1'" in str(refusal.value)
     assert "v.npy.partial" in str(refusal.value)
@@ -145,12 +145,12 @@ def test_a_partial_run_of_other_weights_is_not_mixed_in(tmp_path, wanted, checkp
     weights = load_file(model / "model.safetensors")
     name = next(name for name in weights if name.endswith("word_embeddings.weight"))
     save_file(weights | {name: weights[name] * 2}, model / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(Misuse, match="weights was"):
+    with pytest.raises(UsageError, match="weights was"):
         embed_file(changing, tmp_path / "v.npy")
 
 
 def test_two_runs_at_once_do_not_share_a_folder(tmp_path, wanted):
-    with alone(tmp_path / "v.npy.partial"), pytest.raises(Failure, match="another process is at work"):
+    with alone(tmp_path / "v.npy.partial"), pytest.raises(RunError, match="another process is at work"):
         embed_file(wanted(), tmp_path / "v.npy")
     assert embed_file(wanted(), tmp_path / "v.npy").rows > 0
 
@@ -166,7 +166,7 @@ def test_a_full_disk_is_one_line(tmp_path, wanted, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(files, "_keep", full)
-    with pytest.raises(Failure, match="the disk is full"):
+    with pytest.raises(RunError, match="the disk is full"):
         embed_file(wanted(), tmp_path / "v.npy")
 
 
@@ -225,7 +225,7 @@ def test_a_standardiser_of_other_weights_is_refused(tmp_path, wanted, checkpoint
         save_standardisers({"2": even}, tmp_path / f"{name}.safetensors", about)
     for name in ("same", "unknown"):
         embed_file(wanted(standardiser=str(tmp_path / f"{name}.safetensors")), tmp_path / f"{name}.npy")
-    with pytest.raises(Misuse, match=r"other weights \(of another\): fit it anew"):
+    with pytest.raises(UsageError, match=r"other weights \(of another\): fit it anew"):
         embed_file(wanted(standardiser=str(tmp_path / "other.safetensors")), tmp_path / "v.npy")
 
 
@@ -248,7 +248,7 @@ def damaged(path):
 
 def test_a_damaged_compressed_file_is_one_line(tmp_path):
     for read, message in ((read_texts, "can't be unpacked"), (read_sentences, "compressed file is damaged")):
-        with pytest.raises(Failure, match=message):
+        with pytest.raises(RunError, match=message):
             list(read(damaged(tmp_path / "t.data.xml.gz")))
     assert count_sentences(tmp_path / "t.data.xml.gz") == 0
 
@@ -264,15 +264,15 @@ def test_a_damaged_compressed_file_is_one_line(tmp_path):
 )
 def test_files_that_hold_no_texts_are_refused(tmp_path, wanted, name, content, message):
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(Misuse, match=message):
+    with pytest.raises(UsageError, match=message):
         embed_file(Wanted(str(tmp_path / name), wanted().model), tmp_path / "v.npy")
 
 
 def test_names_that_say_no_format_or_exist_are_refused(tmp_path, wanted):
-    with pytest.raises(Misuse, match=r"ends in .npy, .parquet, .safetensors"):
+    with pytest.raises(UsageError, match=r"ends in .npy, .parquet, .safetensors"):
         embed_file(wanted(), tmp_path / "v.csv")
     (tmp_path / "v.npy").touch()
-    with pytest.raises(Misuse, match="exists"):
+    with pytest.raises(UsageError, match="exists"):
         embed_file(wanted(), tmp_path / "v.npy")
 
 
@@ -282,5 +282,5 @@ def test_a_cluster_writes_what_one_process_does(tmp_path, wanted):
     files.embed_file(wanted(), tmp_path / "spread.npy", ray="local")
     assert (tmp_path / "spread.npy").read_bytes() == (tmp_path / "alone.npy").read_bytes()
     assert units_of(tmp_path / "spread.npy") == units_of(tmp_path / "alone.npy")
-    with pytest.raises(Failure, match="can't reach a Ray cluster"):
+    with pytest.raises(RunError, match="can't reach a Ray cluster"):
         files.embed_file(wanted(), tmp_path / "nowhere.npy", ray="127.0.0.1:1")

@@ -10,7 +10,7 @@ import pytest
 from unmask.embeddings.encoder import Encoder
 from unmask.embeddings.isotropy import draw, measure, remover, survey
 from unmask.embeddings.standardise import Moments, Standardiser, save_standardisers
-from unmask.errors import Failure, Misuse
+from unmask.errors import RunError, UsageError
 
 TEXTS = [
     f"the {a} {b} {c}."
@@ -88,16 +88,16 @@ def test_a_file_of_statistics_gives_the_same_in_another_process(tmp_path):
 def test_statistics_of_other_layers_or_sizes_are_refused(tmp_path):
     path = tmp_path / "s.safetensors"
     save_standardisers({"1": Standardiser.fit(skewed())}, path, {})
-    with pytest.raises(Misuse, match="of layers 1, not of 2"):
+    with pytest.raises(UsageError, match="of layers 1, not of 2"):
         Standardiser.load(path, "2")
-    with pytest.raises(Misuse, match="12 dimensions, got 5"):
+    with pytest.raises(UsageError, match="12 dimensions, got 5"):
         Standardiser.load(path, "1").apply(np.zeros((2, 5), np.float32))
-    with pytest.raises(Misuse, match="no standardiser at"):
+    with pytest.raises(UsageError, match="no standardiser at"):
         Standardiser.load(tmp_path / "absent.safetensors", "1")
     path.write_bytes(b"nonsense")
-    with pytest.raises(Failure, match="fit it anew"):
+    with pytest.raises(RunError, match="fit it anew"):
         Standardiser.load(path, "1")
-    with pytest.raises(Misuse, match="at least two vectors"):
+    with pytest.raises(UsageError, match="at least two vectors"):
         Standardiser.fit(np.zeros((1, 4)))
 
 
@@ -139,5 +139,5 @@ def test_a_sample_is_drawn_evenly_from_a_stream():
 
 
 def test_one_text_is_not_enough(checkpoint):
-    with pytest.raises(Misuse, match="at least two texts"):
+    with pytest.raises(UsageError, match="at least two texts"):
         survey(Encoder.load(checkpoint("bert")), ["the dog"])

@@ -11,7 +11,7 @@ from unmask.embeddings.sense_corpus import Instance, gold_beside, read_gold, rea
 from unmask.embeddings.senses import BASELINE, Answers, Senses, fit, predict, score
 from unmask.embeddings.standardise import Standardiser
 from unmask.embeddings.wordnet import WordNet, find_wordnet
-from unmask.errors import Failure, Misuse
+from unmask.errors import RunError, UsageError
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_unseen_lemmas_fall_back_or_stay_unanswered(tmp_path, encoder, senses):
 def test_any_of_several_gold_keys_is_right():
     answers = Answers([Instance("a", "x", "NOUN", 0)], {"raw": ["x%2"]})
     assert score(answers, {"a": ("x%1", "x%2")})["raw"]["NOUN"].f1 == 1.0
-    with pytest.raises(Misuse, match="has no gold key"):
+    with pytest.raises(UsageError, match="has no gold key"):
         score(answers, {"b": ("x%1",)})
 
 
@@ -102,9 +102,9 @@ def test_saved_senses_answer_alike(tmp_path, corpus, encoder, senses):
         == predict(senses, encoder, read_sentences(corpus)).by_method
     )
     (tmp_path / "bad.safetensors").write_bytes(b"no")
-    with pytest.raises(Failure, match="fit them anew"):
+    with pytest.raises(RunError, match="fit them anew"):
         Senses.load(tmp_path / "bad.safetensors")
-    with pytest.raises(Misuse, match="'unmask wsd fit' makes them"):
+    with pytest.raises(UsageError, match="'unmask wsd fit' makes them"):
         Senses.load(tmp_path / "absent.safetensors")
 
 
@@ -118,17 +118,17 @@ def test_saved_senses_answer_alike(tmp_path, corpus, encoder, senses):
 )
 def test_files_that_are_no_corpus_are_refused(tmp_path, content, message):
     (tmp_path / "x.data.xml").write_text(content)
-    with pytest.raises(Misuse, match=message):
+    with pytest.raises(UsageError, match=message):
         list(read_sentences(tmp_path / "x.data.xml"))
-    with pytest.raises(Misuse, match="--gold"):
+    with pytest.raises(UsageError, match="--gold"):
         gold_beside(tmp_path / "x.data.xml")
     (tmp_path / "x.gold.key.txt").write_text("only-an-id\n")
-    with pytest.raises(Misuse, match="line 1"):
+    with pytest.raises(UsageError, match="line 1"):
         read_gold(gold_beside(tmp_path / "x.data.xml"))
 
 
 def test_a_corpus_without_gold_for_its_instances_is_refused(corpus, encoder):
-    with pytest.raises(Misuse, match="do the ids of both files agree"):
+    with pytest.raises(UsageError, match="do the ids of both files agree"):
         fit(encoder, read_sentences(corpus), {"other": ("x%1",)})
 
 
@@ -165,7 +165,7 @@ def test_wordnets_first_sense_is_read_from_its_files(tmp_path, monkeypatch):
     assert find_wordnet("auto").first_sense("Bank", "NOUN") == "bank%1:14:00::"
     assert find_wordnet("none") is None
     (tmp_path / "data.adv").unlink()
-    with pytest.raises(Misuse, match=r"holds no data\.adv"):
+    with pytest.raises(UsageError, match=r"holds no data\.adv"):
         find_wordnet(str(tmp_path))
 
 
@@ -180,5 +180,5 @@ def test_the_picture_shows_the_instances_of_senses_that_have_enough(tmp_path, co
     assert places[:, 0].var() >= places[:, 1].var()
     draw_senses(vectors, shown, "bank", tmp_path / "bank.svg")
     assert f"{MONEY} group (9)" in (tmp_path / "bank.svg").read_text()  # in the legend
-    with pytest.raises(Misuse, match="choose another word"):
+    with pytest.raises(UsageError, match="choose another word"):
         instances_by_sense(encoder, read_sentences(corpus), gold, "dog", "noun")

@@ -9,7 +9,7 @@ import torch
 import toy_data
 from ray.cluster_utils import Cluster
 
-from unmask.errors import Failure
+from unmask.errors import RunError
 from unmask.evaluation.run import evaluate
 from unmask.evaluation.settings import Settings
 from unmask.progress import Progress
@@ -63,6 +63,6 @@ def test_a_cluster_of_several_nodes_gives_the_summary_of_one_process(tmp_path, s
 
 
 def test_an_unreachable_cluster_is_one_clear_line_and_the_run_can_go_on(tmp_path, settings):
-    with pytest.raises(Failure, match=r"can't reach a Ray cluster at '127\.0\.0\.1:9'"):
+    with pytest.raises(RunError, match=r"can't reach a Ray cluster at '127\.0\.0\.1:9'"):
         evaluate(settings, tmp_path / "run", ray="127.0.0.1:9")
     assert evaluate(settings, tmp_path / "run")["examples"] == 36

@@ -11,12 +11,12 @@ import pytest
 import toy_data
 
 from unmask.cli.terminal import Ticker
-from unmask.errors import Failure, Misuse
+from unmask.errors import RunError, UsageError
 from unmask.evaluation import figures
 from unmask.evaluation.run import evaluate, open_run
 from unmask.evaluation.settings import Settings, parse_methods
 from unmask.progress import Progress
-from unmask.records import Records
+from unmask.runs.records import Records
 
 HERE = Path(__file__).parent
 METHODS = ("product", "ag", "gibbs", "l2r")
@@ -124,7 +124,7 @@ def test_a_pivot_is_among_the_tokens_of_every_example(tmp_path, settings):
 
 def test_a_run_without_matplotlib_is_refused_before_any_work(tmp_path, settings, monkeypatch):
     monkeypatch.setattr(figures, "find_spec", lambda name: None)
-    with pytest.raises(Misuse, match="figures need matplotlib"):
+    with pytest.raises(UsageError, match="figures need matplotlib"):
         evaluate(settings, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -144,7 +144,7 @@ def test_a_record_that_is_none_is_told_with_its_line(tmp_path, settings, damage)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     lines[1] = damage(lines[1])
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(Failure, match="line 2 is damaged: restore the file"):
+    with pytest.raises(RunError, match="line 2 is damaged: restore the file"):
         open_run(tmp_path / "run")
 
 
@@ -152,7 +152,7 @@ def test_a_config_without_settings_is_no_run(tmp_path, settings):
     evaluate(replace(settings, examples=3), tmp_path / "run")
     path = tmp_path / "run" / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"settings": {}}))
-    with pytest.raises(Misuse, match="is no evaluation run"):
+    with pytest.raises(UsageError, match="is no evaluation run"):
         open_run(tmp_path / "run")
 
 
@@ -164,7 +164,7 @@ def test_a_mistyped_option_spoils_no_folder(tmp_path, settings):
         ({"completion": "guess"}, "unknown completion"),
         ({"support": "verbs"}, "unknown support"),
     ):
-        with pytest.raises(Misuse, match=told):
+        with pytest.raises(UsageError, match=told):
             evaluate(replace(settings, **wrong), tmp_path / "run")
         assert not (tmp_path / "run").exists()
 
@@ -180,9 +180,9 @@ def test_lines_that_stand_there_twice_are_refused(tmp_path, settings):
     evaluate(replace(settings, examples=2), tmp_path / "run")
     path = tmp_path / "run" / "examples.jsonl"
     path.write_text(2 * path.read_text())
-    with pytest.raises(Failure, match="twice the same"):
+    with pytest.raises(RunError, match="twice the same"):
         open_run(tmp_path / "run")
-    with pytest.raises(Failure, match="twice the same"):
+    with pytest.raises(RunError, match="twice the same"):
         evaluate(replace(settings, examples=2), tmp_path / "run")
 
 
@@ -200,9 +200,9 @@ def test_a_finished_run_asks_for_no_cluster(tmp_path, settings):
 def test_a_checkpoint_is_no_run_and_is_left_alone(settings):
     folder = Path(settings.model)
     before = {path.name for path in folder.iterdir()}
-    with pytest.raises(Misuse, match=r"its config\.json is something else's"):
+    with pytest.raises(UsageError, match=r"its config\.json is something else's"):
         evaluate(settings, folder)
-    with pytest.raises(Misuse, match=r"its config\.json is something else's"):
+    with pytest.raises(UsageError, match=r"its config\.json is something else's"):
         open_run(folder)
     assert {path.name for path in folder.iterdir()} == before
 
@@ -211,12 +211,12 @@ def test_a_line_that_is_no_example_is_named(tmp_path, settings):
     evaluate(replace(settings, examples=1), tmp_path / "run")
     with (tmp_path / "run" / "examples.jsonl").open("a") as file:
         file.write("{}\n")
-    with pytest.raises(Failure, match="line 2 is damaged"):
+    with pytest.raises(RunError, match="line 2 is damaged"):
         evaluate(replace(settings, examples=1), tmp_path / "run")
-    with pytest.raises(Failure, match="line 2 is damaged"):
+    with pytest.raises(RunError, match="line 2 is damaged"):
         open_run(tmp_path / "run")
     (tmp_path / "run" / "examples.jsonl").unlink()
-    with pytest.raises(Misuse, match="no finished example"):
+    with pytest.raises(UsageError, match="no finished example"):
         open_run(tmp_path / "run")
     assert not (tmp_path / "run" / "examples.jsonl").exists()
 
@@ -262,7 +262,7 @@ def test_a_run_with_other_settings_refuses_to_mix(tmp_path, settings, change, to
     with pytest.raises(Stop):
         evaluate(settings, tmp_path / "run", progress=StopAfter(2))
     before = (tmp_path / "run" / "examples.jsonl").read_bytes()
-    with pytest.raises(Misuse, match=told):
+    with pytest.raises(UsageError, match=told):
         evaluate(replace(settings, **change), tmp_path / "run")
     assert (tmp_path / "run" / "examples.jsonl").read_bytes() == before
 
@@ -273,10 +273,10 @@ def test_other_texts_or_other_weights_refuse_to_mix(tmp_path, settings, checkpoi
     with pytest.raises(Stop):
         evaluate(settings, tmp_path / "run", progress=StopAfter(1))
     other = save_tiny("bert", tmp_path / "other", seed=5)
-    with pytest.raises(Misuse, match="weights was"):
+    with pytest.raises(UsageError, match="weights was"):
         evaluate(replace(settings, model=str(other)), tmp_path / "run")
     data = toy_data.text_file(tmp_path / "fewer.txt", toy_data.SENTENCES[:5])
-    with pytest.raises(Misuse, match="examples drawn was"):
+    with pytest.raises(UsageError, match="examples drawn was"):
         evaluate(replace(settings, data=f"text={data}"), tmp_path / "run")
     moved = toy_data.text_file(tmp_path / "moved.txt", [*toy_data.SENTENCES, "dog", "man " * 80])
     assert evaluate(replace(settings, data=f"text={moved}"), tmp_path / "run")["examples"] == 12
@@ -285,11 +285,11 @@ def test_other_texts_or_other_weights_refuse_to_mix(tmp_path, settings, checkpoi
 def test_a_folder_that_is_something_else_is_misuse(tmp_path, settings):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("do not touch")
-    with pytest.raises(Misuse, match="is no evaluation run"):
+    with pytest.raises(UsageError, match="is no evaluation run"):
         evaluate(settings, tmp_path / "mine")
-    with pytest.raises(Misuse, match="is a file"):
+    with pytest.raises(UsageError, match="is a file"):
         evaluate(settings, tmp_path / "mine" / "thesis.txt")
-    with pytest.raises(Misuse, match=r"is no evaluation run \(it has no config.json\)"):
+    with pytest.raises(UsageError, match=r"is no evaluation run \(it has no config.json\)"):
         open_run(tmp_path / "mine")
 
 
@@ -297,7 +297,7 @@ def test_a_damaged_config_is_a_failure(tmp_path, settings):
     with pytest.raises(Stop):
         evaluate(settings, tmp_path / "run", progress=StopAfter(1))
     (tmp_path / "run" / "config.json").write_text("{")
-    with pytest.raises(Failure, match=r"config.json is damaged"):
+    with pytest.raises(RunError, match=r"config.json is damaged"):
         evaluate(settings, tmp_path / "run")
 
 
@@ -306,13 +306,13 @@ def test_records_of_another_run_are_a_failure(tmp_path, settings):
         evaluate(settings, tmp_path / "run", progress=StopAfter(1))
     with (tmp_path / "run" / "examples.jsonl").open("a") as file:
         file.write('{"key": "stray"}\n')
-    with pytest.raises(Failure, match="1 examples that this run has not drawn"):
+    with pytest.raises(RunError, match="1 examples that this run has not drawn"):
         evaluate(settings, tmp_path / "run")
 
 
 def test_data_of_which_nothing_can_be_used_is_misuse(tmp_path, settings):
     data = toy_data.text_file(tmp_path / "short.txt", ["dog", "man " * 80, "cat"])
-    with pytest.raises(Misuse, match="2 too short, 1 too long"):
+    with pytest.raises(UsageError, match="2 too short, 1 too long"):
         evaluate(replace(settings, data=f"text={data}"), tmp_path / "run")
 
 
@@ -330,7 +330,7 @@ def test_data_of_which_nothing_can_be_used_is_misuse(tmp_path, settings):
     ],
 )
 def test_settings_that_cannot_be_are_refused_before_any_work(settings, change, told):
-    with pytest.raises(Misuse, match=told):
+    with pytest.raises(UsageError, match=told):
         replace(settings, **change)
 
 
@@ -346,13 +346,13 @@ def test_a_full_disk_loses_nothing(tmp_path, settings):
     """The limit on the size of files stands in for the disk: room for some examples, not for all."""
     script = (
         "import json, resource, sys\n"
-        "from unmask.errors import Failure\n"
+        "from unmask.errors import RunError\n"
         "from unmask.evaluation.run import evaluate\n"
         "from unmask.evaluation.settings import Settings\n"
         "settings = Settings(data=sys.argv[1], model=sys.argv[2], examples=None, methods=('product', 'ag'))\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (6000, resource.RLIM_INFINITY))\n"
         "try: evaluate(settings, sys.argv[3])\n"
-        "except Failure as error: print(error)\n"
+        "except RunError as error: print(error)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
         "kept = open(sys.argv[3] + '/examples.jsonl').read()\n"
         "print(kept.count('\\n'), kept.endswith('\\n'))\n"

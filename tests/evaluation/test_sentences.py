@@ -8,7 +8,7 @@ import pytest
 import toy_data
 from toy_data import SENTENCES
 
-from unmask.errors import Failure, Misuse
+from unmask.errors import RunError, UsageError
 from unmask.evaluation.sentences import read_sentences
 
 LABELED = [SENTENCES[i] for i in (0, 6, 2, 8, 4, 10, 5, 11)]
@@ -73,20 +73,20 @@ def test_summaries_are_lines_or_json_lines(tmp_path):
 
 @pytest.mark.parametrize("data", ["snli", "snli=", "imdb=x", "text", "", "hub"])
 def test_data_that_is_no_data_set_is_misuse(data):
-    with pytest.raises(Misuse, match="snli=DIR, xsum=FILE, text=FILE or hub:NAME"):
+    with pytest.raises(UsageError, match="snli=DIR, xsum=FILE, text=FILE or hub:NAME"):
         read_sentences(data)
 
 
 @pytest.mark.parametrize("data", ["snli={}/absent", "xsum={}/absent.txt", "text={}/absent"])
 def test_a_missing_file_is_misuse(tmp_path, data):
-    with pytest.raises(Misuse, match="does not exist: check the path"):
+    with pytest.raises(UsageError, match="does not exist: check the path"):
         read_sentences(data.format(tmp_path))
 
 
 def test_a_directory_without_a_split_is_misuse(tmp_path):
-    with pytest.raises(Misuse, match="no development split of SNLI"):
+    with pytest.raises(UsageError, match="no development split of SNLI"):
         read_sentences(f"snli={tmp_path}")
-    with pytest.raises(Misuse, match="is a directory: name a file"):
+    with pytest.raises(UsageError, match="is a directory: name a file"):
         read_sentences(f"text={tmp_path}")
 
 
@@ -96,28 +96,33 @@ def test_a_directory_without_a_split_is_misuse(tmp_path):
         (
             "dev.tsv",
             "text\tlabel\tid\nA dog.\tneutral\t1\n",
-            Misuse,
+            UsageError,
             "expected the columns sentence1 and sent",
         ),
-        ("dev.tsv", "text\tlabel\nA dog.\tneutral\n", Misuse, "expected the columns sentence1 and sent"),
-        ("dev.tsv", "premise\thypothesis\tid\nA\tB\t1\n", Misuse, "expected a column gold_label or label"),
+        ("dev.tsv", "text\tlabel\nA dog.\tneutral\n", UsageError, "expected the columns sentence1 and sent"),
+        (
+            "dev.tsv",
+            "premise\thypothesis\tid\nA\tB\t1\n",
+            UsageError,
+            "expected a column gold_label or label",
+        ),
         (
             "dev.tsv",
             "premise\thypothesis\tlabel\nA dog.\n",
-            Failure,
+            RunError,
             "line 2 has 1 fields, but the header has 3",
         ),
-        ("dev.jsonl", '{"sentence1": "A"}\n', Misuse, "line 1: expected the columns"),
+        ("dev.jsonl", '{"sentence1": "A"}\n', UsageError, "line 1: expected the columns"),
         (
             "dev.jsonl",
             '{"premise": "A", "hypothesis": 3, "label": "x"}\n',
-            Failure,
+            RunError,
             "expected a text in 'hyp",
         ),
-        ("dev.jsonl", '{"premise": "A"\n', Failure, "line 1 is no JSON object"),
-        ("dev.jsonl", "[1]\n", Failure, "line 1 is no JSON object"),
-        ("dev.tsv", "premise\thypothesis\tlabel\nA\tB\t-\n", Misuse, "holds no sentence"),
-        ("dev.tsv", "", Misuse, "holds no sentence"),
+        ("dev.jsonl", '{"premise": "A"\n', RunError, "line 1 is no JSON object"),
+        ("dev.jsonl", "[1]\n", RunError, "line 1 is no JSON object"),
+        ("dev.tsv", "premise\thypothesis\tlabel\nA\tB\t-\n", UsageError, "holds no sentence"),
+        ("dev.tsv", "", UsageError, "holds no sentence"),
     ],
 )
 def test_wrong_files_are_one_clear_line(tmp_path, name, content, kind, message):
@@ -134,7 +139,7 @@ def test_fields_hold_what_csv_would_not_read(tmp_path):
 
 def test_json_lines_without_a_summary_are_misuse(tmp_path):
     (tmp_path / "x.jsonl").write_text('{"document": "long"}\n')
-    with pytest.raises(Misuse, match="expected the columns summary, got document"):
+    with pytest.raises(UsageError, match="expected the columns summary, got document"):
         read_sentences(f"xsum={tmp_path / 'x.jsonl'}")
 
 
@@ -149,7 +154,7 @@ def test_json_lines_without_a_summary_are_misuse(tmp_path):
 )
 def test_damaged_files_are_one_clear_line(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises((Failure, Misuse), match=message):
+    with pytest.raises((RunError, UsageError), match=message):
         read_sentences(f"text={tmp_path / name}")
 
 
@@ -159,12 +164,12 @@ def test_the_hub_needs_its_package_or_reads_a_directory(tmp_path):
     try:
         import datasets  # noqa: F401
     except ImportError:
-        with pytest.raises(Misuse, match=r"pip install 'unmask\[hub\]'"):
+        with pytest.raises(UsageError, match=r"pip install 'unmask\[hub\]'"):
             read_sentences(f"hub:{tmp_path}")
         return
     found = read_sentences(f"hub:{tmp_path}")
     assert (found.texts, found.skipped) == (["A dog.", "A cat."], {"unlabeled": 3})
-    with pytest.raises(Misuse, match="no split 'odd'"):
+    with pytest.raises(UsageError, match="no split 'odd'"):
         read_sentences(f"hub:{tmp_path}:odd")
 
 

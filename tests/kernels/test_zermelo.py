@@ -28,7 +28,7 @@ def test_compiled_and_plain_rounds_give_the_same_joint(monkeypatch):
     conditionals = reference.draw(60, 50, 2.0, seed=3)
     assert conditionals.probabilities is None  # small tables are solved by plain code
     plain = construct("ag-published", conditionals).log_block(slice(None), slice(None))
-    monkeypatch.setattr("unmask.conditionals.SMALL_TABLE", 1)
+    monkeypatch.setattr("unmask.tables.pair_conditionals.SMALL_TABLE", 1)
     again = reference.draw(60, 50, 2.0, seed=3)
     assert again.probabilities is not None
     compiled = construct("ag-published", again).log_block(slice(None), slice(None))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.tasks import Settings
 from unmask.tasks.examples import gather
 from unmask.tasks.files import Columns, read_examples, read_tagged
@@ -83,7 +83,7 @@ def settings(tmp_path, name, content, task="classify", **changes):
     ],
 )
 def test_a_bad_training_file_is_refused_with_the_place(tmp_path, name, content, task, message):
-    with pytest.raises(Misuse) as refusal:
+    with pytest.raises(UsageError) as refusal:
         gather(settings(tmp_path, name, content, task))
     assert message in str(refusal.value)
     assert "\n" not in str(refusal.value)
@@ -99,7 +99,7 @@ def test_an_unknown_label_of_the_development_file_is_named(tmp_path):
     (tmp_path / "dev.tsv").write_text("text\tlabel\na house\tthing\na dog\tbeast\n")
     wanted = replace(settings(tmp_path, "t.tsv", GOOD), dev=str(tmp_path / "dev.tsv"))
     with pytest.raises(
-        Misuse, match="line 3: the label 'beast' was not in the training data, which has animal"
+        UsageError, match="line 3: the label 'beast' was not in the training data, which has animal"
     ):
         gather(wanted)
 
@@ -139,7 +139,7 @@ def test_a_tenth_is_held_out_where_no_file_is_given(tmp_path):
     ],
 )
 def test_settings_that_can_not_be_are_refused(changes):
-    with pytest.raises(Misuse):
+    with pytest.raises(UsageError):
         Settings(**{"task": "classify", "train": "t.tsv"} | changes)
 
 
@@ -174,7 +174,7 @@ def test_conll_files_may_have_more_columns_and_document_marks(tmp_path):
     ]
     parts = read_tagged(tmp_path / "t.conll", labelled=True, tag_column=1)
     assert parts[0].tags == ["NNP", "VBZ"]
-    with pytest.raises(Misuse, match="no column 7 for the tag"):
+    with pytest.raises(UsageError, match="no column 7 for the tag"):
         read_tagged(tmp_path / "t.conll", labelled=True, tag_column=7)
 
 
@@ -217,5 +217,5 @@ def test_tags_are_converted_to_another_scheme_and_parts_of_speech_have_none(tmp_
     assert found.labels == ["O", "B-X", "I-X", "E-X", "S-X"]
     plain = gather(settings(tmp_path, "p.conll", "the\tDET\ndog\tNOUN\n", "tag", scheme="none"))
     assert (plain.labels, plain.scheme) == (["DET", "NOUN"], None)
-    with pytest.raises(Misuse, match="these have none: leave it out"):
+    with pytest.raises(UsageError, match="these have none: leave it out"):
         settings(tmp_path, "p.conll", "the\tDET\ndog\tNOUN\n", "tag", scheme="none", to_scheme="bio")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiny import _KINDS, ARCHITECTURES, MARKS, SUFFIXES, WORDS
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.tasks.encoding import IGNORED, Encoder
 from unmask.tasks.files import Example, Tagged
 
@@ -59,7 +59,7 @@ def test_a_long_sentence_is_split_with_all_its_tags_or_cut_with_a_count():
     assert sorted(word for places in split.places for _, word in places) == list(range(20))
     cut = encoder("bert", window=12, long="truncate").encode([Tagged(1, own, tags)])
     assert (len(cut.features), cut.overlong, len(cut.places[0])) == (1, 1, 5)
-    with pytest.raises(Misuse, match="line 1: longer than max_length, which is 12"):
+    with pytest.raises(UsageError, match="line 1: longer than max_length, which is 12"):
         encoder("bert", window=12, long="refuse").encode([Tagged(1, own, tags)])
 
 
@@ -76,9 +76,11 @@ def test_long_texts_and_pairs_are_cut_split_or_refused_and_counted():
     tokens = tokenizer_of("bert").convert_ids_to_tokens(feature["input_ids"])
     assert tokens[-3:] == ["a", "cat", "[SEP]"]  # the longer text has lost its end
     assert feature["token_type_ids"][-3:] == [1, 1, 1]
-    with pytest.raises(Misuse, match="line 3: longer than max_length, which is 12 tokens: --long truncate"):
+    with pytest.raises(
+        UsageError, match="line 3: longer than max_length, which is 12 tokens: --long truncate"
+    ):
         encoder("bert", "pairs", 12, "refuse").encode([pair])
-    with pytest.raises(Misuse, match=r"t\.tsv, line 3: .*: --long split or truncate"):
+    with pytest.raises(UsageError, match=r"t\.tsv, line 3: .*: --long split or truncate"):
         encoder("bert", "classify", 12, "refuse").encode([text], "t.tsv")
 
 

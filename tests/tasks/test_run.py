@@ -15,7 +15,7 @@ from transformers import AutoModelForTokenClassification, pipeline
 
 import task_toy as toy
 from tiny import ARCHITECTURES
-from unmask.errors import Failure, Misuse
+from unmask.errors import RunError, UsageError
 from unmask.tasks import Settings, TunedModel, finetune
 from unmask.tasks.encoding import IGNORED
 from unmask.tasks.examples import gather
@@ -253,18 +253,18 @@ def test_rows_are_whole_batches_of_like_lengths_in_a_known_order():
 def test_a_directory_of_another_run_is_refused_and_nothing_is_left_by_bad_files(tmp_path, checkpoint):
     settings = toy.settings(tmp_path / "data", checkpoint("bert"), epochs=1)
     finetune(settings, tmp_path / "run")
-    with pytest.raises(Misuse, match=r"rate was 0\.003, now 0\.1"):
+    with pytest.raises(UsageError, match=r"rate was 0\.003, now 0\.1"):
         finetune(replace(settings, rate=0.1), tmp_path / "run")
-    with pytest.raises(Misuse, match=r"absent\.tsv does not exist"):
+    with pytest.raises(UsageError, match=r"absent\.tsv does not exist"):
         finetune(replace(settings, train=str(tmp_path / "absent.tsv")), tmp_path / "new")
     assert not (tmp_path / "new").exists()
-    with pytest.raises(Failure, match="the loss became"):
+    with pytest.raises(RunError, match="the loss became"):
         finetune(replace(settings, rate=1e30), tmp_path / "lost")
 
 
 def test_what_is_no_fine_tuned_model_is_refused(tmp_path, checkpoint):
-    with pytest.raises(Misuse, match=r"holds no task\.json"):
+    with pytest.raises(UsageError, match=r"holds no task\.json"):
         TunedModel.load(checkpoint("bert"))
     (tmp_path / "task.json").write_text("{")
-    with pytest.raises(Failure, match="is damaged"):
+    with pytest.raises(RunError, match="is damaged"):
         TunedModel.load(tmp_path)

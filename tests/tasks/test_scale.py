@@ -5,7 +5,7 @@ import torch
 from transformers import AutoModelForTokenClassification
 
 import task_toy as toy
-from unmask.checkpoint import open_with_head
+from unmask.models.checkpoint import open_with_head
 from unmask.tasks import TunedModel, finetune, scale
 from unmask.tasks.scale import even_scale
 

@@ -9,7 +9,7 @@ from nervaluate import Evaluator
 from seqeval.metrics import classification_report, f1_score, precision_score, recall_score
 from seqeval.metrics.sequence_labeling import get_entities
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.tasks.schemes import Entity, convert, detect, entities, fault, labels, write
 from unmask.tasks.scores import class_scores, entity_scores, token_scores
 
@@ -137,7 +137,7 @@ def test_schemes_are_told_apart_by_their_prefixes():
 
 @pytest.mark.parametrize("tag", ["PER", "X-PER", "B-", "o", ""])
 def test_what_is_no_tag_is_refused(tag):
-    with pytest.raises(Misuse, match="expected a tag such as"):
+    with pytest.raises(UsageError, match="expected a tag such as"):
         entities([tag])
 
 

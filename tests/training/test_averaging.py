@@ -7,11 +7,11 @@ import torch
 import toy
 from transformers import AutoModelForMaskedLM
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.training import Settings, train
+from unmask.training.eval import score_alone
 from unmask.training.forward import Gathering
-from unmask.training.held_out import score_alone
-from unmask.training.materials import gather
+from unmask.training.prepare_data import gather
 
 TINY = {"model_type": "bert", "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
 
@@ -64,13 +64,13 @@ def test_the_scores_are_those_of_the_mean(tmp_path, toy_tokenizer):
 
 
 def test_more_checkpoints_than_a_run_makes_are_refused(tmp_path, toy_tokenizer):
-    with pytest.raises(Misuse, match=r"from 1 to the 4 checkpoints of 10 steps with save_every 3, got 5"):
+    with pytest.raises(UsageError, match=r"from 1 to the 4 checkpoints of 10 steps with save_every 3, got 5"):
         wanted(tmp_path, toy_tokenizer, average=5)
 
 
 def test_a_run_that_kept_fewer_says_so_and_keeps_its_result(tmp_path, toy_tokenizer):
     done = train(wanted(tmp_path, toy_tokenizer), tmp_path / "run")
     before = (done.model / "model.safetensors").read_bytes()
-    with pytest.raises(Misuse, match=r"expected 4 checkpoints to average, .* has 2"):
+    with pytest.raises(UsageError, match=r"expected 4 checkpoints to average, .* has 2"):
         train(wanted(tmp_path, toy_tokenizer, average=4), tmp_path / "run")
     assert (done.model / "model.safetensors").read_bytes() == before

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from unmask.errors import Failure
+from unmask.errors import RunError
+from unmask.runs.step_lines import StepLines, spent
 from unmask.training import callbacks
-from unmask.training.callbacks import CourteousThreads, Progress, StepLines, spent
+from unmask.training.callbacks import CourteousThreads, Progress
 from unmask.training.settings import Settings
 
 
@@ -57,7 +58,7 @@ def test_the_lines_of_a_task_tell_examples_and_scores(state, capsys):
         "step 10/50  loss 0.5000  8 examples/s  0:00:40 left",
         "step 10/50  accuracy 0.7500  macro_f1 0.5000",
     ]
-    with pytest.raises(Failure, match="the loss became inf at step 10: lower --rate; the last checkpoint"):
+    with pytest.raises(RunError, match="the loss became inf at step 10: lower --rate; the last checkpoint"):
         lines.on_log(None, state, None, logs={"loss": float("inf")})
 
 
@@ -68,7 +69,7 @@ def test_another_process_writes_nothing(state, capsys):
 
 
 def test_a_loss_that_is_no_number_stops_the_run(state):
-    with pytest.raises(Failure, match="lower body_rate"):
+    with pytest.raises(RunError, match="lower body_rate"):
         Progress(Settings()).on_log(None, state, None, logs={"loss": float("nan")})
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.training.compatibility import Compatibility, Pairs, draw_pairs, penalty
 from unmask.training.forward import Gathering
 from unmask.training.masking import IGNORED
@@ -236,5 +236,5 @@ def test_a_batch_of_texts_too_short_for_two_positions_has_no_pairs():
 
 @pytest.mark.parametrize("wrong", [{"weight": -1}, {"texts": 0}, {"nearest": 3, "farthest": 2}, {"huber": 0}])
 def test_impossible_rules_are_refused(wrong):
-    with pytest.raises(Misuse, match="penalty needs"):
+    with pytest.raises(UsageError, match="penalty needs"):
         Compatibility(**wrong)

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.training.corpus import Corpus, corpora, drawn, shares_by_size, stated_shares
 
 TEXT = "First paragraph.\nSecond one.\n\n\nAnother document.\n"
@@ -53,31 +53,31 @@ def test_a_document_without_end_is_cut_between_paragraphs(tmp_path, monkeypatch)
 def test_what_is_not_text_is_refused_in_one_line(tmp_path, content, message):
     path = tmp_path / "text"
     path.write_bytes(content)
-    with pytest.raises(Misuse, match=message) as refusal:
+    with pytest.raises(UsageError, match=message) as refusal:
         list(Corpus("text", path).documents())
     assert "\n" not in str(refusal.value)
 
 
 def test_a_missing_file_and_a_directory_are_refused(tmp_path):
     for path in (tmp_path / "nowhere.txt", tmp_path):
-        with pytest.raises(Misuse, match="check the path"):
+        with pytest.raises(UsageError, match="check the path"):
             list(Corpus("text", path).documents())
 
 
 def test_corpora_are_named_by_the_user_or_by_their_file():
     parsed = corpora(["wiki=a/b.txt", "c/novels.txt.gz"])
     assert [corpus.name for corpus in parsed] == ["wiki", "novels"]
-    with pytest.raises(Misuse, match="two corpora"):
+    with pytest.raises(UsageError, match="two corpora"):
         corpora(["a/text.txt", "b/text.txt"])
-    with pytest.raises(Misuse, match="at least one"):
+    with pytest.raises(UsageError, match="at least one"):
         corpora([])
-    with pytest.raises(Misuse, match="NAME=FILE"):
+    with pytest.raises(UsageError, match="NAME=FILE"):
         corpora(["name="])
 
 
 @pytest.mark.parametrize("name", ["/outside", "up/down", "..", ".", "up\\down"])
 def test_a_name_that_would_lead_elsewhere_is_refused(name):
-    with pytest.raises(Misuse, match="name without /"):
+    with pytest.raises(UsageError, match="name without /"):
         corpora([f"{name}=text.txt"])
 
 
@@ -92,15 +92,15 @@ def test_shares_follow_size_to_the_alpha():
     assert shares_by_size(sizes, 1.0)["small"] == pytest.approx(1 / 101)
     assert shares_by_size(sizes, 0.0)["small"] == pytest.approx(1 / 2)
     assert shares_by_size(sizes, 0.5)["small"] == pytest.approx(1 / 11)
-    with pytest.raises(Misuse, match="alpha"):
+    with pytest.raises(UsageError, match="alpha"):
         shares_by_size(sizes, 2.0)
 
 
 def test_stated_shares_must_cover_every_corpus():
     assert stated_shares({"b": 3, "a": 1}, ["a", "b"]) == {"a": 0.25, "b": 0.75}
-    with pytest.raises(Misuse, match="shares of all corpora"):
+    with pytest.raises(UsageError, match="shares of all corpora"):
         stated_shares({"a": 1}, ["a", "b"])
-    with pytest.raises(Misuse, match="negative"):
+    with pytest.raises(UsageError, match="negative"):
         stated_shares({"a": 1, "b": -1}, ["a", "b"])
 
 

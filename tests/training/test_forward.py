@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForPreTraining
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.training.forward import Gathering, predicted
 from unmask.training.masking import IGNORED
 
@@ -121,7 +121,7 @@ def test_packing_for_an_architecture_that_cannot_is_refused():
     model = tiny("bert")
     gathering = Gathering(model)
     model.config.model_type = "other"
-    with pytest.raises(Misuse, match="packing off"):
+    with pytest.raises(UsageError, match="packing off"):
         gathering.inputs(rows(8, 9))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.training.masking import IGNORED, Masking, Unigram, Vocabulary, mask
 
 SIZE, MASK, SPECIAL = 60, 4, [0, 1, 2, 3, 4]
@@ -102,12 +102,12 @@ def test_the_same_generator_gives_the_same_masks_and_another_others(ids, vocabul
     "rates", [{"rate": 0.0}, {"rate": 1.0}, {"masked": 0.9, "randomised": 0.2}, {"masked": -0.1}]
 )
 def test_impossible_rates_are_refused(rates):
-    with pytest.raises(Misuse, match="expected"):
+    with pytest.raises(UsageError, match="expected"):
         Masking(**rates)
 
 
 def test_a_corpus_of_special_tokens_only_has_no_unigram():
-    with pytest.raises(Misuse, match="other than special"):
+    with pytest.raises(UsageError, match="other than special"):
         Unigram.of(np.ones(5), SPECIAL)
 
 

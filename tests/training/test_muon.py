@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.training.muon import Muon, orthogonal_factor
 from unmask.training.optimizer import build_optimizer
 from unmask.training.settings import Settings
@@ -98,5 +98,5 @@ def test_every_parameter_is_in_one_group_and_only_matrices_decay():
 def test_muon_for_an_unknown_architecture_is_refused():
     network = model()
     network.config.model_type = "other"
-    with pytest.raises(Misuse, match="use adamw"):
+    with pytest.raises(UsageError, match="use adamw"):
         build_optimizer(network, Settings(optimizer="muon"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.training.packing import Packing
 from unmask.training.tokenfile import TokenFile
 
@@ -64,7 +64,7 @@ def test_epochs_and_seeds_differ_in_their_order(toy_tokens, marks):
 
 
 def test_a_window_without_room_is_refused(toy_tokens, marks):
-    with pytest.raises(Misuse, match="max_length"):
+    with pytest.raises(UsageError, match="max_length"):
         Packing(toy_tokens, np.arange(3), 4, marks)
 
 

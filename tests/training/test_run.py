@@ -17,10 +17,10 @@ import toy
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from tiny import ARCHITECTURES, WORDS
+from unmask.models.parameters import DROPOUTS
+from unmask.runs.denormals import without_denormals
 from unmask.training import Settings, train
-from unmask.training.denormals import without_denormals
 from unmask.training.forward import PACKABLE
-from unmask.training.start import DROPOUTS
 
 SCRIPT = Path(__file__).parent / "run_settings.py"
 TINY = {"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}

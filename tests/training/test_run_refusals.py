@@ -15,28 +15,28 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from typer.testing import CliRunner
 
 from unmask.cli import train as command
-from unmask.errors import Failure, Misuse
+from unmask.errors import RunError, UsageError
+from unmask.runs.directory import alone, claim, last_checkpoint, refuse_full_disk
 from unmask.training import train
-from unmask.training.directory import alone, claim, last_checkpoint, refuse_full_disk
 
 
 def test_a_corpus_smaller_than_a_batch(settings, tmp_path):
-    refusal(Misuse, "text for one batch", replace(settings, batch=4000), tmp_path / "run")
+    refusal(UsageError, "text for one batch", replace(settings, batch=4000), tmp_path / "run")
 
 
 def test_an_empty_and_a_binary_corpus(settings, tmp_path):
     for content, message in ((b"", "empty"), (b"\0\1\2", "binary")):
         path = tmp_path / "bad.txt"
         path.write_bytes(content)
-        refusal(Misuse, message, replace(settings, corpora=(str(path),)), tmp_path / f"run-{message}")
+        refusal(UsageError, message, replace(settings, corpora=(str(path),)), tmp_path / f"run-{message}")
 
 
 def test_a_vocabulary_larger_than_the_corpus_supports(settings, tmp_path):
-    refusal(Misuse, "ask for fewer tokens", replace(settings, vocabulary=50_000), tmp_path / "run")
+    refusal(UsageError, "ask for fewer tokens", replace(settings, vocabulary=50_000), tmp_path / "run")
 
 
 def test_a_fresh_model_without_tokenizer_or_vocabulary(settings, tmp_path):
-    refusal(Misuse, "needs a tokenizer", replace(settings, vocabulary=0), tmp_path / "run")
+    refusal(UsageError, "needs a tokenizer", replace(settings, vocabulary=0), tmp_path / "run")
 
 
 def test_an_output_directory_of_another_run_is_left_as_it_is(settings, tmp_path):
@@ -44,7 +44,7 @@ def test_an_output_directory_of_another_run_is_left_as_it_is(settings, tmp_path)
     claim(out, settings)
     (out / "checkpoint-2").mkdir()  # without work of its own, it would be taken over
     before = (out / "settings.json").read_bytes()
-    refusal(Misuse, "holds another run .rate was 0.15, now 0.4", replace(settings, rate=0.4), out)
+    refusal(UsageError, "holds another run .rate was 0.15, now 0.4", replace(settings, rate=0.4), out)
     assert (out / "settings.json").read_bytes() == before
 
 
@@ -52,7 +52,7 @@ def test_a_directory_that_is_no_run_is_left_as_it_is(settings, tmp_path):
     out = tmp_path / "home"
     out.mkdir()
     (out / "diary.txt").write_text("dear diary")
-    refusal(Misuse, "not a training run", settings, out)
+    refusal(UsageError, "not a training run", settings, out)
     assert [path.name for path in out.iterdir()] == ["diary.txt"]
 
 
@@ -62,7 +62,7 @@ def test_settings_of_something_else_are_left_as_they_are(settings, tmp_path, con
     (out / "tokenizer").mkdir(parents=True)
     (out / "tokenizer" / "mine.txt").write_text("mine")
     (out / "settings.json").write_text(content)
-    refusal(Misuse, "not a training run", settings, out)
+    refusal(UsageError, "not a training run", settings, out)
     assert (out / "settings.json").read_text() == content
     assert (out / "tokenizer" / "mine.txt").exists()
 
@@ -71,13 +71,13 @@ def test_a_refused_run_beside_other_files_is_not_taken_over(settings, tmp_path):
     out = tmp_path / "run"
     claim(out, settings)
     (out / "notes.txt").write_text("mine")
-    refusal(Misuse, "holds another run", replace(settings, rate=0.4), out)
+    refusal(UsageError, "holds another run", replace(settings, rate=0.4), out)
 
 
 def test_two_processes_do_not_share_a_directory(settings, tmp_path):
     out = tmp_path / "run"
     with alone(out):
-        refusal(Failure, "another process is at work", settings, out)
+        refusal(RunError, "another process is at work", settings, out)
     assert not out.exists()  # nothing was done in it
     assert train(settings, out).model.exists()
 
@@ -85,17 +85,17 @@ def test_two_processes_do_not_share_a_directory(settings, tmp_path):
 def test_fewer_steps_than_were_done_are_refused(settings, tmp_path):
     train(settings, tmp_path / "run")
     before = (tmp_path / "run" / "settings.json").read_bytes()
-    refusal(Misuse, "is at step 4 already", replace(settings, steps=2), tmp_path / "run")
+    refusal(UsageError, "is at step 4 already", replace(settings, steps=2), tmp_path / "run")
     assert (tmp_path / "run" / "settings.json").read_bytes() == before
 
 
 def test_a_vocabulary_is_learned_anew_from_a_text_that_changed_before_the_first_step(settings, tmp_path):
     out = tmp_path / "run"
-    refusal(Misuse, "text for one batch", replace(settings, batch=4000), out)
+    refusal(UsageError, "text for one batch", replace(settings, batch=4000), out)
     before = (out / "tokenizer" / "tokenizer.json").read_text()
     with (tmp_path / "toy.txt").open("a") as text:
         text.write("\n\n" + "\n\n".join(["quux frobnicate the zyzzyva"] * 400))
-    refusal(Misuse, "text for one batch", replace(settings, batch=4000), out)
+    refusal(UsageError, "text for one batch", replace(settings, batch=4000), out)
     assert (out / "tokenizer" / "tokenizer.json").read_text() != before
 
 
@@ -105,7 +105,7 @@ def test_held_out_text_that_changes_is_refused_too(settings, tmp_path):
     held = replace(settings, held_out_corpora=(f"other={other}",))
     train(held, tmp_path / "run")
     other.write_text("\n\n".join(["the vax sees the jax in the house"] * 40))
-    refusal(Misuse, "other.txt has changed", replace(held, steps=8), tmp_path / "run")
+    refusal(UsageError, "other.txt has changed", replace(held, steps=8), tmp_path / "run")
 
 
 def test_a_tokenizer_larger_than_the_checkpoint_is_refused(settings, tmp_path):
@@ -113,7 +113,7 @@ def test_a_tokenizer_larger_than_the_checkpoint_is_refused(settings, tmp_path):
     larger = train(replace(settings, vocabulary=170), tmp_path / "large").model
     (tmp_path / "small" / "model" / "tokenizer.json").unlink()
     mixed = replace(settings, start=str(tmp_path / "small" / "model"), tokenizer=str(larger), vocabulary=0)
-    refusal(Misuse, "the tokenizer has .* tokens, and .* embeds", mixed, tmp_path / "mixed")
+    refusal(UsageError, "the tokenizer has .* tokens, and .* embeds", mixed, tmp_path / "mixed")
 
 
 def test_another_vocabulary_than_the_checkpoints_is_refused_and_its_own_is_not(settings, tmp_path):
@@ -123,9 +123,9 @@ def test_another_vocabulary_than_the_checkpoints_is_refused_and_its_own_is_not(s
     other = replace(settings, corpora=(f"other={tmp_path / 'other.txt'}",), vocabulary=140)
     tokenizer = train(other, tmp_path / "other").model
     further = replace(settings, start=str(first), tokenizer=str(tokenizer), vocabulary=0)
-    refusal(Misuse, "expected the vocabulary of .*first/model, got another", further, tmp_path / "mixed")
+    refusal(UsageError, "expected the vocabulary of .*first/model, got another", further, tmp_path / "mixed")
     cut = replace(further, vocabulary=100)
-    refusal(Misuse, "expected the vocabulary of", cut, tmp_path / "cut")
+    refusal(UsageError, "expected the vocabulary of", cut, tmp_path / "cut")
     train(replace(further, tokenizer=str(tmp_path / "first" / "tokenizer")), tmp_path / "further")
 
 
@@ -138,7 +138,7 @@ def test_a_missing_tokenizer_is_named(settings, tmp_path):
     (tmp_path / "empty").mkdir()
     for name in ("englisch", str(tmp_path / "nowhere"), str(tmp_path / "empty")):
         missing = replace(settings, tokenizer=name, vocabulary=0)
-        refusal(Misuse, f"{name}: expected a tokenizer", missing, tmp_path / "run")
+        refusal(UsageError, f"{name}: expected a tokenizer", missing, tmp_path / "run")
 
 
 def test_a_checkpoint_without_a_tokenizer_says_so(settings, tmp_path):
@@ -146,7 +146,7 @@ def test_a_checkpoint_without_a_tokenizer_says_so(settings, tmp_path):
     for path in checkpoint.glob("tokenizer*"):
         path.unlink()
     refusal(
-        Misuse,
+        UsageError,
         "first/model: expected a tokenizer, found none",
         replace(settings, start=str(checkpoint), vocabulary=0),
         tmp_path / "run",
@@ -155,7 +155,7 @@ def test_a_checkpoint_without_a_tokenizer_says_so(settings, tmp_path):
 
 def test_layers_of_a_fresh_model_are_refused(settings, tmp_path):
     for start in (settings.start, "bert-tiny"):
-        refusal(Misuse, "a fresh model", replace(settings, start=start, layers=(0,)), tmp_path / "run")
+        refusal(UsageError, "a fresh model", replace(settings, start=start, layers=(0,)), tmp_path / "run")
 
 
 def test_text_that_is_trained_on_is_not_held_out_under_another_name(settings, tmp_path):
@@ -163,7 +163,7 @@ def test_text_that_is_trained_on_is_not_held_out_under_another_name(settings, tm
     (tmp_path / "link.txt").symlink_to(tmp_path / "toy.txt")
     for name in ("toy.txt", "copy.txt", "link.txt"):
         held = replace(settings, held_out_corpora=(f"other={tmp_path / name}",))
-        refusal(Misuse, f"{name} is held out as 'other' and trained on as 'toy'", held, tmp_path / "run")
+        refusal(UsageError, f"{name} is held out as 'other' and trained on as 'toy'", held, tmp_path / "run")
 
 
 def test_another_spelling_of_a_path_is_the_same_run(settings, tmp_path, monkeypatch):
@@ -199,7 +199,7 @@ def test_a_checkpoint_cut_short_is_passed_over(tmp_path):
 def test_a_disk_without_room_is_told_before_the_first_step(settings, tmp_path, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(100, 99, 1))
-    refusal(Failure, "make room", settings, tmp_path / "run")
+    refusal(RunError, "make room", settings, tmp_path / "run")
 
 
 def test_checkpoints_that_are_there_need_no_room(tmp_path, monkeypatch):
@@ -209,7 +209,7 @@ def test_checkpoints_that_are_there_need_no_room(tmp_path, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(100, 99, 15_000))
     refuse_full_disk(tmp_path, parameters=1000)  # 12,000 bytes each
-    with pytest.raises(Failure, match="make room"):
+    with pytest.raises(RunError, match="make room"):
         refuse_full_disk(tmp_path, parameters=1000, kept=3)
 
 
@@ -221,7 +221,7 @@ def test_a_disk_that_fills_up_is_one_line_and_the_run_can_go_on(settings, tmp_pa
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(module, "write_result", full)
-    refusal(Failure, "the disk is full", settings, out)
+    refusal(RunError, "the disk is full", settings, out)
     assert last_checkpoint(out) == str(out / "checkpoint-4")
     monkeypatch.undo()
     assert (train(settings, out).model / "model.safetensors").exists()
@@ -234,7 +234,7 @@ def test_a_file_system_that_refuses_large_files_is_one_line(settings, tmp_path):
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
-        refusal(Failure, "disk is full", settings, tmp_path / "run")
+        refusal(RunError, "disk is full", settings, tmp_path / "run")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
@@ -244,7 +244,10 @@ def test_a_causal_checkpoint(settings, tmp_path):
     config = AutoConfig.for_model("gpt2", vocab_size=30, n_embd=16, n_layer=1, n_head=2)
     AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path / "causal")
     refusal(
-        Misuse, "masked language model", replace(settings, start=str(tmp_path / "causal")), tmp_path / "run"
+        UsageError,
+        "masked language model",
+        replace(settings, start=str(tmp_path / "causal")),
+        tmp_path / "run",
     )
 
 
@@ -259,7 +262,7 @@ def test_a_penalty_on_texts_too_short_for_two_positions(settings, tmp_path):
         compatibility_nearest=4,
         packing=False,
     )
-    refusal(Misuse, "too short", short, tmp_path / "run")
+    refusal(UsageError, "too short", short, tmp_path / "run")
 
 
 def test_a_penalty_goes_on_past_a_batch_of_short_texts(settings, tmp_path):
@@ -286,7 +289,7 @@ def test_held_out_text_of_a_trained_name_is_refused(settings, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("another text\n")
     refusal(
-        Misuse,
+        UsageError,
         "two corpora are called",
         replace(settings, held_out_corpora=(f"{name}={other}",)),
         tmp_path / "run",
@@ -295,7 +298,7 @@ def test_held_out_text_of_a_trained_name_is_refused(settings, tmp_path):
 
 def test_after_a_refusal_the_corrected_command_runs(settings, tmp_path):
     out = tmp_path / "run"
-    refusal(Misuse, "ask for fewer", replace(settings, vocabulary=90_000), out)
+    refusal(UsageError, "ask for fewer", replace(settings, vocabulary=90_000), out)
     train(replace(settings, steps=2), out)
 
 
@@ -306,7 +309,7 @@ def test_a_corpus_that_changed_between_two_sittings_is_refused(settings, tmp_pat
     path = Path(settings.corpora[0].partition("=")[2])
     path.write_text(path.read_text() + "\n\none more document\n")
     before = (out / "settings.json").read_bytes()
-    refusal(Misuse, "has changed since", replace(short, steps=4), out)
+    refusal(UsageError, "has changed since", replace(short, steps=4), out)
     assert (out / "settings.json").read_bytes() == before
 
 
@@ -318,10 +321,10 @@ def test_a_start_that_is_no_masked_model_is_one_line(settings, tmp_path, content
     start.mkdir()
     if content is not None:
         (start / "config.json").write_text(content)
-    refusal(Misuse, "expected a", replace(settings, start=str(start)), tmp_path / "run")
+    refusal(UsageError, "expected a", replace(settings, start=str(start)), tmp_path / "run")
     if content is not None:
         file = replace(settings, start=str(start / "config.json"))
-        refusal(Misuse, "expected a", file, tmp_path / "other")
+        refusal(UsageError, "expected a", file, tmp_path / "other")
 
 
 def test_the_embedded_model_can_be_started_from(settings, tmp_path):
@@ -330,16 +333,16 @@ def test_the_embedded_model_can_be_started_from(settings, tmp_path):
 
 
 def test_a_batch_that_the_processes_cannot_share(settings, tmp_path):
-    refusal(Misuse, "choose a multiple of 3", replace(settings, accumulate=3), tmp_path / "run")
+    refusal(UsageError, "choose a multiple of 3", replace(settings, accumulate=3), tmp_path / "run")
 
 
 def test_an_unknown_start(settings, tmp_path):
-    refusal(Misuse, "expected a preset", replace(settings, start="bert-enormous"), tmp_path / "run")
+    refusal(UsageError, "expected a preset", replace(settings, start="bert-enormous"), tmp_path / "run")
 
 
 def test_a_loss_that_is_lost_stops_the_run(settings, tmp_path):
     wild = replace(settings, body_rate=1e30, head_rate=1e30, clip=0.0, log_every=1, optimizer="adamw")
-    refusal(Failure, "lower body_rate", wild, tmp_path / "run")
+    refusal(RunError, "lower body_rate", wild, tmp_path / "run")
 
 
 def test_the_command_trains_and_its_options_override_the_file(settings, tmp_path):

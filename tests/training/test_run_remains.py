@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from refusing import refusal
 
-from unmask.errors import Failure, Misuse
+from unmask.errors import RunError, UsageError
+from unmask.runs.directory import last_checkpoint, whole_checkpoints
 from unmask.training import train
-from unmask.training.directory import last_checkpoint, whole_checkpoints
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def test_a_disk_that_fills_up_under_the_optimizer_state(settings, tmp_path):
     state = (out / "checkpoint-2" / "optimizer.pt").stat().st_size
     assert weights < (weights + state) // 2 < state
     with largest_file((weights + state) // 2):
-        refusal(Failure, "the disk is full", settings, out)
+        refusal(RunError, "the disk is full", settings, out)
         assert whole_checkpoints(out) == [str(out / "checkpoint-2")]
     train(settings, out)
     assert last_checkpoint(out) == str(out / "checkpoint-4")
@@ -53,7 +53,7 @@ def test_a_file_of_a_checkpoint_that_was_harmed_is_named(settings, tmp_path, nam
     middle = len(whole) // 2
     changed = bytes([whole[middle] ^ 1])
     harmed.write_bytes(whole[:middle] if cut else whole[:middle] + changed + whole[middle + 1 :])
-    refusal(Failure, f"{name} is damaged", settings, out)
+    refusal(RunError, f"{name} is damaged", settings, out)
     harmed.write_bytes(whole)
     train(settings, out)
     assert last_checkpoint(out) == str(out / "checkpoint-4")
@@ -62,7 +62,7 @@ def test_a_file_of_a_checkpoint_that_was_harmed_is_named(settings, tmp_path, nam
 def test_a_disk_that_fills_up_under_the_tokenizer(settings, tmp_path):
     out = tmp_path / "run"
     with largest_file(1500):
-        refusal(Failure, "the disk is full", settings, out)
+        refusal(RunError, "the disk is full", settings, out)
     assert not (out / "tokenizer").exists()
     assert train(settings, out).model.exists()
     assert not (out / "tokenizer.partial").exists()
@@ -72,10 +72,10 @@ def test_a_disk_that_fills_up_under_the_tokenizer(settings, tmp_path):
 @pytest.mark.parametrize("left", [0, 60])
 def test_a_file_torn_before_the_first_step_is_made_anew(settings, tmp_path, torn, left):
     out = tmp_path / "run"
-    refusal(Misuse, "text for one batch", replace(settings, batch=4000), out)
+    refusal(UsageError, "text for one batch", replace(settings, batch=4000), out)
     whole = (out / torn).read_bytes()
     (out / torn).write_bytes(whole[:left])
-    refusal(Misuse, "text for one batch", replace(settings, batch=4000), out)
+    refusal(UsageError, "text for one batch", replace(settings, batch=4000), out)
     assert json.loads((out / torn).read_text()).keys() == json.loads(whole).keys()
 
 
@@ -83,4 +83,4 @@ def test_a_lost_vocabulary_of_checkpoints_is_not_learned_anew(settings, tmp_path
     out = tmp_path / "run"
     train(replace(settings, steps=2), out)
     shutil.rmtree(out / "tokenizer")
-    refusal(Failure, "restore the directory", settings, out)
+    refusal(RunError, "restore the directory", settings, out)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.training.sentence_pairs import FOLLOWS, SentencePairs
 from unmask.training.tokenfile import write
 
@@ -56,5 +56,5 @@ def test_documents_of_one_paragraph_cannot_give_pairs(tmp_path, toy_tokenizer, m
     path = tmp_path / "lines.txt"
     path.write_text("the jax .\n\nthe nax .\n\nthe vax .\n")
     tokens = write(Corpus("lines", path), toy_tokenizer, tmp_path / "tokens", "toy")
-    with pytest.raises(Misuse, match="next-sentence prediction needs"):
+    with pytest.raises(UsageError, match="next-sentence prediction needs"):
         SentencePairs(tokens, np.arange(3), 40, marks)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.training.schedule import Schedule
 from unmask.training.settings import Settings, read_settings
 
@@ -48,13 +48,13 @@ def test_a_file_is_read_and_overridden(tmp_path):
 def test_wrong_settings_are_refused_in_one_line(tmp_path, text, message):
     path = tmp_path / "settings.toml"
     path.write_text(text)
-    with pytest.raises(Misuse, match=message) as refusal:
+    with pytest.raises(UsageError, match=message) as refusal:
         read_settings(path)
     assert "\n" not in str(refusal.value)
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(Misuse, match="check the path"):
+    with pytest.raises(UsageError, match="check the path"):
         read_settings(tmp_path / "none.toml")
 
 

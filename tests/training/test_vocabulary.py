@@ -5,7 +5,7 @@ import pytest
 import toy
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.training.corpus import Corpus
 from unmask.training.tokenfile import write
 from unmask.training.vocabulary import XLM_R_SPECIAL, cut, train_vocabulary, wrap
@@ -35,7 +35,7 @@ def test_a_vocabulary_larger_than_the_corpus_supports_is_refused(tmp_path):
     path = tmp_path / "small.txt"
     path.write_text("a few words only\n")
     for kind in ("wordpiece", "unigram"):
-        with pytest.raises(Misuse, match="ask for fewer tokens"):
+        with pytest.raises(UsageError, match="ask for fewer tokens"):
             train_vocabulary([Corpus("small", path)], kind=kind, size=5000, alpha=1.0, lowercase=True, seed=0)
 
 
@@ -54,7 +54,7 @@ def test_a_small_language_gets_a_larger_part_of_the_vocabulary_with_a_small_alph
 
 
 def test_an_unknown_kind_is_refused(toy_corpus):
-    with pytest.raises(Misuse, match="wordpiece or unigram"):
+    with pytest.raises(UsageError, match="wordpiece or unigram"):
         train_vocabulary([toy_corpus], kind="bpe", size=80, alpha=1.0, lowercase=True, seed=0)
 
 
@@ -97,7 +97,7 @@ def test_a_unigram_vocabulary_can_be_cut_too(toy_corpus, tmp_path):
 
 @pytest.mark.parametrize(("size", "message"), [(10_000, "ask for fewer"), (8, "ask for more")])
 def test_an_impossible_cut_is_refused(toy_tokenizer, toy_tokens, size, message):
-    with pytest.raises(Misuse, match=message):
+    with pytest.raises(UsageError, match=message):
         cut(toy_tokenizer, toy_tokens.counts / toy_tokens.counts.sum(), size)
 
 
@@ -129,5 +129,5 @@ def test_the_numbers_of_a_trained_vocabulary_do_not_depend_on_the_run(toy_corpus
 
 
 def test_a_vocabulary_too_small_for_the_letters_is_told_to_be_larger(toy_corpus):
-    with pytest.raises(Misuse, match="more than the 10 tokens of vocabulary: ask for more"):
+    with pytest.raises(UsageError, match="more than the 10 tokens of vocabulary: ask for more"):
         train_vocabulary([toy_corpus], kind="wordpiece", size=10, alpha=1.0, lowercase=True, seed=0)

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from unmask.web import Limits, Settings, create_app
-from unmask.web.desk import Desk
+from unmask.web.service import Desk
 
 TEXT = "The [MASK] [MASK] at the casino."
 MakeSettings = Callable[..., Settings]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import uvicorn
 from fastapi import FastAPI
 
-from unmask.mlm import MaskedLM
+from unmask.models.masked_lm import MaskedLM
 
 
 @contextlib.contextmanager

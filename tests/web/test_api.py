@@ -9,10 +9,10 @@ from fastapi.testclient import TestClient
 from live import agree
 
 import unmask
-from unmask import answers
+from unmask import serialize as answers
 from unmask.cli import main
-from unmask.web import responses as r
-from unmask.web.desk import Desk
+from unmask.web import response_schemas as r
+from unmask.web.service import Desk
 
 TEXT = "The [MASK] [MASK] at the casino."
 BRACED = "The {man} {is} at the casino."

@@ -18,9 +18,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 import unmask
-from unmask.answers import compatibility_answer, map_answer
+from unmask.serialize import compatibility_answer, map_answer
 from unmask.web import Limits, create_app
-from unmask.web.watch import Watch
+from unmask.web.deadline import Watch
 
 SENTENCE = "The man is at the casino."
 TEXT = "The [MASK] [MASK] at the casino."

@@ -13,7 +13,7 @@ import pytest
 
 from unmask.cli import main
 from unmask.cli.serve import parse_models
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 
 COMMAND = [sys.executable, "-c", "from unmask.cli import main; main()", "serve", "--port", "0"]
 
@@ -100,7 +100,7 @@ def test_misuse_is_one_line(refused, options, line):
 
 def test_models_are_named_or_given_a_name():
     assert parse_models(["english", "mine=/some/where"]) == {"english": "english", "mine": "/some/where"}
-    with pytest.raises(Misuse, match="NAME=DIRECTORY"):
+    with pytest.raises(UsageError, match="NAME=DIRECTORY"):
         parse_models(["mine="])
 
 

@@ -10,8 +10,8 @@ import typer
 
 from unmask.cli import options as o
 from unmask.cli.terminal import Ticker, print_json, print_table, say, tell
-from unmask.cluster import check_workers
-from unmask.errors import Misuse
+from unmask.errors import UsageError
+from unmask.runs.cluster import check_workers
 
 benchmarks = typer.Typer(
     name="benchmark",
@@ -47,10 +47,10 @@ def blimp(
     """Accuracy on minimal pairs of grammar, by phenomenon, for every score."""
     check_workers(workers, ray)
     if not directory.is_dir():
-        raise Misuse(f"expected a directory with BLiMP's .jsonl files, and {directory} is none")
-    from unmask.sequence.benchmarks.blimp import run_blimp
-    from unmask.sequence.files import ScoreSettings
-    from unmask.sequence.scores import SCORES
+        raise UsageError(f"expected a directory with BLiMP's .jsonl files, and {directory} is none")
+    from unmask.evaluation.benchmarks.blimp import run_blimp
+    from unmask.evaluation.score_file import ScoreSettings
+    from unmask.inference.sentence_scores import SCORES
 
     settings = ScoreSettings(
         model=model,
@@ -115,15 +115,15 @@ def blanks(
     json: o.Json = False,
 ) -> None:
     """Recall and log-probability of the true filling of neighbouring blanks, for five methods."""
-    from unmask.api import load
-    from unmask.models import absolute
-    from unmask.sequence.benchmarks.blanks import METHODS, BlanksSettings, run_blanks
+    from unmask.evaluation.benchmarks.blanks import METHODS, BlanksSettings, run_blanks
+    from unmask.models.embedded import absolute
+    from unmask.models.load import load
 
     check_workers(workers, ray)
     try:
         lengths = tuple(int(n) for n in counts.split(","))
     except ValueError:
-        raise Misuse(f"expected numbers of blanks as 2,3,4, got '{counts}'") from None
+        raise UsageError(f"expected numbers of blanks as 2,3,4, got '{counts}'") from None
     settings = BlanksSettings(
         blanks=lengths,
         sentences=sentences,
@@ -148,7 +148,7 @@ def show_blanks(answer: dict[str, Any]) -> None:
 
     Intervals stand at the gains, which compare methods on the same texts; --json has all of them.
     """
-    from unmask.sequence.benchmarks.blanks import RECALLS
+    from unmask.evaluation.benchmarks.blanks import RECALLS
 
     rows = []
     for row in answer["rows"]:
@@ -188,7 +188,7 @@ def mutants(
     json: o.Json = False,
 ) -> None:
     """Rank correlation with measured fitness: additive masked marginals against the joint."""
-    from unmask.sequence.benchmarks.mutants import read_mutants, run_mutants
+    from unmask.evaluation.benchmarks.mutants import read_mutants, run_mutants
 
     wild = _sequence(wild_type)
     found = read_mutants(file, wild, first)
@@ -218,20 +218,22 @@ def mutants(
 def _sequence(given: str) -> str:
     path = Path(given)
     if len(given) < 256 and path.is_file():
-        from unmask.texts import read_lines
+        from unmask.text.lines import read_lines
 
         lines = [line.strip() for _, line in read_lines(path)]
         names = [line for line in lines if line.startswith(">")]
         if len(names) > 1:
-            raise Misuse(f"{path} holds {len(names)} sequences: expected a FASTA file of the wild type alone")
+            raise UsageError(
+                f"{path} holds {len(names)} sequences: expected a FASTA file of the wild type alone"
+            )
         given = "".join(line for line in lines if not line.startswith(">"))
     if not given.isalpha():
-        raise Misuse("expected the wild type as letters, or a FASTA file that holds one sequence")
+        raise UsageError("expected the wild type as letters, or a FASTA file that holds one sequence")
     return given.upper()
 
 
 def _interval(row: dict[str, Any], scale: float, digits: int = 1) -> str:
-    from unmask.sequence.benchmarks.intervals import Estimate, shown
+    from unmask.evaluation.benchmarks.intervals import Estimate, shown
 
     return shown(Estimate(**row), scale, digits)
 

@@ -40,7 +40,7 @@ def compare(
         seed=seed,
         truncate=truncate,
     )
-    from unmask.answers import compare_answer
+    from unmask.serialize import compare_answer
 
     answer = compare_answer(joints, mlm, top, Bar())
     if json:

@@ -46,13 +46,13 @@ def evaluate(
     json: o.Json = False,
 ) -> None:
     """Measure every construction on a data set; a killed run goes on where it was."""
-    from unmask.cluster import check_workers
-    from unmask.errors import Misuse
+    from unmask.errors import UsageError
     from unmask.evaluation.run import evaluate as run
     from unmask.evaluation.settings import Settings
+    from unmask.runs.cluster import check_workers
 
     if examples != "all" and not examples.isdecimal():
-        raise Misuse(f"expected a number of examples, or all, got '{examples}'")
+        raise UsageError(f"expected a number of examples, or all, got '{examples}'")
     check_workers(workers, ray)
     settings = Settings(
         data=data,

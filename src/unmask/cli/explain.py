@@ -44,13 +44,13 @@ def explain(
         seed=seed,
         truncate=truncate,
     )
-    from unmask.answers import explain_answer
-    from unmask.errors import Misuse
-    from unmask.pair import PairJoint
+    from unmask.errors import UsageError
+    from unmask.joints.pair import PairJoint
+    from unmask.serialize import explain_answer
 
     if not isinstance(joint, PairJoint):
         count = "one blank" if joint.blanks == 1 else f"{joint.blanks} blanks"
-        raise Misuse(f"there is nothing to explain about {count}: give a text with two")
+        raise UsageError(f"there is nothing to explain about {count}: give a text with two")
     answer = explain_answer(joint, mlm)
     if json:
         print_json(answer)

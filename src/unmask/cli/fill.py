@@ -9,7 +9,7 @@ import typer
 from unmask.cli import options as o
 from unmask.cli.compare import compare
 from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 
 Words = Annotated[bool, typer.Option("--words", help="Each blank holds a whole word of one to three tokens.")]
 Pieces = Annotated[
@@ -42,9 +42,11 @@ def fill(
         o.refuse_given(ctx, ("pieces",), "is for whole words: give --words too, or leave it out")
     if method == "all":
         if words:
-            raise Misuse("--method all compares constructions, and --words has its own rule: leave out one")
+            raise UsageError(
+                "--method all compares constructions, and --words has its own rule: leave out one"
+            )
         if options:
-            raise Misuse("--option is for one construction, and --method all takes them all: choose one")
+            raise UsageError("--option is for one construction, and --method all takes them all: choose one")
         compare(
             text,
             model,
@@ -91,7 +93,7 @@ def fill(
         seed=seed,
         truncate=truncate,
     )
-    from unmask.answers import fill_answer
+    from unmask.serialize import fill_answer
 
     answer = fill_answer(joint, mlm, top)
     if json:
@@ -103,9 +105,9 @@ def fill(
 
 def ask_words(text: str, mlm: Any, top: int, pieces: int, truncate: bool) -> dict[str, Any]:
     """Return the likeliest words of a text's blanks."""
-    from unmask.answers import words_answer
-    from unmask.cloze import parse_blanks
-    from unmask.sequence.words import fill_words
+    from unmask.inference.words import fill_words
+    from unmask.serialize import words_answer
+    from unmask.text.cloze import parse_blanks
 
     cloze = parse_blanks(text, mlm.vocabulary, mlm.window, truncate=truncate)
     return words_answer(fill_words(mlm, cloze, top=top, most_tokens=pieces, progress=Bar()), mlm)

@@ -9,7 +9,7 @@ import typer
 
 from unmask.cli import options as o
 from unmask.cli.terminal import Bar, print_json, print_table, say
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 
 
 def isotropy(
@@ -47,7 +47,7 @@ def isotropy(
     if figure is not None:
         check_figure(figure)
     if standardiser is not None and standardiser.suffix != ".safetensors":
-        raise Misuse(f"expected a standardiser's file that ends in .safetensors, got '{standardiser}'")
+        raise UsageError(f"expected a standardiser's file that ends in .safetensors, got '{standardiser}'")
     for out in (figure, standardiser):
         if out is not None:
             o.check_place(out)

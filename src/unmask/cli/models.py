@@ -13,7 +13,7 @@ from unmask.memory import show_bytes
 
 def models(json: o.Json = False) -> None:
     """List the embedded models; any Hugging Face checkpoint with an MLM head works beside them."""
-    from unmask.models import embedded
+    from unmask.models.embedded import embedded
 
     found = embedded()
     if json:

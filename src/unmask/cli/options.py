@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.progress import Progress
 
 if TYPE_CHECKING:
-    from unmask.mlm import MaskedLM
+    from unmask.models.masked_lm import MaskedLM
 
 Text = Annotated[str, typer.Argument(help="A text with blanks: [MASK], ___ or the model's own mask token.")]
 Model = Annotated[
@@ -133,15 +133,17 @@ def refuse_given(ctx: typer.Context, names: Iterable[str], why: str) -> None:
     for parameter in ctx.command.params:
         source = ctx.get_parameter_source(parameter.name or "")
         if parameter.name in names and source is not None and source.name != "DEFAULT":
-            raise Misuse(f"{parameter.opts[0]} {why}")
+            raise UsageError(f"{parameter.opts[0]} {why}")
 
 
 def check_place(out: Path) -> None:
     """Refuse a file that can't be written, before hours of work have gone into what it is to hold."""
     if out.is_dir():
-        raise Misuse(f"'{out}' is a directory: give the name of a file in it")
+        raise UsageError(f"'{out}' is a directory: give the name of a file in it")
     if not out.parent.is_dir():
-        raise Misuse(f"there is no directory '{out.parent}' for '{out.name}': make it, or give another name")
+        raise UsageError(
+            f"there is no directory '{out.parent}' for '{out.name}': make it, or give another name"
+        )
 
 
 def parse_candidates(given: str) -> Any:
@@ -151,7 +153,7 @@ def parse_candidates(given: str) -> Any:
     try:
         return int(given)
     except ValueError:
-        raise Misuse(f"expected a number of candidates, all or auto, got '{given}'") from None
+        raise UsageError(f"expected a number of candidates, all or auto, got '{given}'") from None
 
 
 def parse_names(given: str) -> tuple[str, ...]:
@@ -170,9 +172,9 @@ def parse_options(given: list[str] | None) -> dict[str, Any]:
     for option in given or []:
         name, sign, value = option.partition("=")
         if not (name.isidentifier() and sign and value):
-            raise Misuse(f"expected an option of the construction as NAME=VALUE, got '{option}'")
+            raise UsageError(f"expected an option of the construction as NAME=VALUE, got '{option}'")
         if name in RESERVED:
-            raise Misuse(f"'{name}' is no option of a construction: give it as --{name}")
+            raise UsageError(f"'{name}' is no option of a construction: give it as --{name}")
         parsed[name] = _number(value)
     return parsed
 
@@ -190,9 +192,9 @@ def open_model(model: str, device: str, memory: str, allow_pickle: bool, bar: Pr
     """Open the model that a command names."""
     bar.started("loading the model", 0)
     try:
-        from unmask import api
+        from unmask.models.load import load
 
-        return api.load(model, device=device, memory=memory, allow_pickle=allow_pickle)
+        return load(model, device=device, memory=memory, allow_pickle=allow_pickle)
     finally:
         bar.finished()
 
@@ -229,4 +231,4 @@ def require(what: str, *packages: str) -> None:
 
     absent = [package for package in packages if find_spec(package) is None]
     if absent:
-        raise Misuse(f"{what} needs {', '.join(absent)}: pip install 'unmask[train]'")
+        raise UsageError(f"{what} needs {', '.join(absent)}: pip install 'unmask[train]'")

@@ -20,19 +20,19 @@ def report(
     json: o.Json = False,
 ) -> None:
     """Make the report of a run anew, finished or not, or compare several runs."""
-    from unmask.errors import Misuse
+    from unmask.errors import UsageError
     from unmask.evaluation.compare import compare_runs, comparison_page, runs_table, side_by_side
     from unmask.evaluation.figures import require_matplotlib
     from unmask.evaluation.report import examples_told
     from unmask.evaluation.run import conclude, open_run
     from unmask.evaluation.summary import summarise
-    from unmask.records import write_whole
+    from unmask.runs.records import write_whole
 
     require_matplotlib()
     if len({run.resolve() for run in runs}) < len(runs):
-        raise Misuse("a run is named twice: give each folder once")
+        raise UsageError("a run is named twice: give each folder once")
     if len(runs) == 1 and out is not None:
-        raise Misuse("--out is for the comparison of several runs: name two or more, or leave it away")
+        raise UsageError("--out is for the comparison of several runs: name two or more, or leave it away")
     short = len({run.resolve().name for run in runs}) == len(runs)
     names = [run.resolve().name if short else str(run) for run in runs]
     if len(runs) == 1:

@@ -8,7 +8,7 @@ import typer
 
 from unmask.cli import options as o
 from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 
 Template = Annotated[
     str | None, typer.Argument(help="A text with blanks: [MASK], ___ or the model's own mask token.")
@@ -73,19 +73,19 @@ def sample(
 ) -> None:
     """Draw texts: the blanks of a template, or so many tokens after a prefix."""
     if text is not None and template is not None:
-        raise Misuse("the text is given twice, as an argument and as --template: leave one")
+        raise UsageError("the text is given twice, as an argument and as --template: leave one")
     if length is not None and length < 1:
-        raise Misuse(f"expected to draw at least 1 token, got --length {length}")
+        raise UsageError(f"expected to draw at least 1 token, got --length {length}")
     template = text if text is not None else template
     if sampler not in UNUSED:
-        raise Misuse(f"unknown sampler '{sampler}': expected one of {', '.join(UNUSED)}")
+        raise UsageError(f"unknown sampler '{sampler}': expected one of {', '.join(UNUSED)}")
     o.refuse_given(ctx, UNUSED[sampler], f"is not for {sampler}: leave it out, or take another --sampler")
     bar = Bar()
     count, tokens = o.parse_candidates(candidates), o.parse_support(support)
     mlm = o.open_model(model, device, memory, allow_pickle, bar)
-    from unmask.answers import sample_answer
-    from unmask.ask import joint_of_cloze
-    from unmask.sequence import generation
+    from unmask.inference import generation
+    from unmask.inference.infer import joint_of_cloze
+    from unmask.serialize import sample_answer
 
     cloze = generation.cloze_of(mlm, template, length=length, prefix=prefix, truncate=truncate)
     if sampler in generation.MARKOV:
@@ -108,7 +108,7 @@ def sample(
     given = o.parse_options(options)
     if sampler == "chain" and method not in ("ag", "chain"):
         if given.get("pairs", method) != method:
-            raise Misuse(
+            raise UsageError(
                 f"the chain's pairs are joined by --method {method} or by pairs={given['pairs']}: leave out "
                 f"one of them"
             )

@@ -11,9 +11,9 @@ import typer
 from unmask.cli import options as o
 from unmask.cli import score_file as files
 from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
-from unmask.cluster import check_workers
-from unmask.errors import Misuse
-from unmask.texts import open_bytes
+from unmask.errors import UsageError
+from unmask.runs.cluster import check_workers
+from unmask.text.lines import open_bytes
 
 Braced = Annotated[
     str,
@@ -74,7 +74,7 @@ def score(
         f"is for a file of sentences, and '{text}' is no file: check its name",
     )
     if text.strip() and not {"{", "}"} & set(text):
-        raise Misuse(
+        raise UsageError(
             "nothing is marked to be scored: put braces around it, as in 'The {man} {is} here.', or name a "
             "file that exists"
         )
@@ -93,7 +93,7 @@ def score(
         seed=seed,
         truncate=truncate,
     )
-    from unmask.answers import score_answer
+    from unmask.serialize import score_answer
 
     answer = score_answer(result, mlm)
     if json:

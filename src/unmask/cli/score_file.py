@@ -11,7 +11,7 @@ import typer
 
 from unmask.cli import options as o
 from unmask.cli.terminal import Ticker, print_json, say, tell
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.progress import Progress
 
 Scores = Annotated[
@@ -51,16 +51,16 @@ def score_file(
     json: bool,
 ) -> None:
     """Score every line and print a row or a JSON object for each."""
-    from unmask.sequence.files import LineScorer, ScoreSettings, count_lengths
-    from unmask.sequence.files import score_file as run
-    from unmask.sequence.lengths import parse_lengths
-    from unmask.sequence.pairs import PAIR_CANDIDATES
-    from unmask.sequence.scores import DISTRIBUTIONS, SCORES
-    from unmask.sequence.sentences import Reader
+    from unmask.evaluation.score_file import LineScorer, ScoreSettings, count_lengths
+    from unmask.evaluation.score_file import score_file as run
+    from unmask.inference.backoff_pair import PAIR_CANDIDATES
+    from unmask.inference.lengths import parse_lengths
+    from unmask.inference.sentence_scores import DISTRIBUTIONS, SCORES
+    from unmask.inference.sentences import Reader
 
     count = o.parse_candidates(candidates)
     if count == "all":
-        raise Misuse("a file's pairs are joined on a number of candidates a blank: give one, or auto")
+        raise UsageError("a file's pairs are joined on a number of candidates a blank: give one, or auto")
     settings = ScoreSettings(
         model=model,
         scores=SCORES if scores == "all" else o.parse_names(scores),
@@ -73,7 +73,7 @@ def score_file(
     )
     settings.check()
     if lengths is not None and not set(settings.scores) & set(DISTRIBUTIONS):
-        raise Misuse(
+        raise UsageError(
             f"--lengths is for distributions ({', '.join(DISTRIBUTIONS)}), and --scores names none of them: "
             f"leave it out, or add one"
         )

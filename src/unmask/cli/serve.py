@@ -8,7 +8,7 @@ import typer
 
 from unmask.cli import options as o
 from unmask.cli.terminal import say, tell
-from unmask.errors import Failure, Misuse
+from unmask.errors import RunError, UsageError
 from unmask.memory import parse_bytes
 
 Models = Annotated[
@@ -61,7 +61,7 @@ def serve(
         import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        raise Failure(f"the explorer needs '{error.name}': pip install 'unmask[serve]'") from None
+        raise RunError(f"the explorer needs '{error.name}': pip install 'unmask[serve]'") from None
     from unmask.web.server import serve as run
     from unmask.web.settings import LOOPBACK, Limits, Settings
 
@@ -89,9 +89,9 @@ def parse_models(given: list[str]) -> dict[str, str]:
     for one in given:
         name, sign, source = one.partition("=")
         if not name or (sign and not source):
-            raise Misuse(f"expected a model as NAME or NAME=DIRECTORY, got '{one}'")
+            raise UsageError(f"expected a model as NAME or NAME=DIRECTORY, got '{one}'")
         if name in models:
-            raise Misuse(f"two models are named '{name}': name them apart, as NAME=DIRECTORY")
+            raise UsageError(f"two models are named '{name}': name them apart, as NAME=DIRECTORY")
         models[name] = source or name
     return models
 

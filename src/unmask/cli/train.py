@@ -10,7 +10,7 @@ import typer
 
 from unmask.cli import options as o
 from unmask.cli.terminal import say, speaks
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 
 
 def train(
@@ -167,7 +167,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(number) for number in text.split(","))
     except ValueError:
-        raise Misuse(f"expected layers as 0,1,3,5, got '{text}'") from None
+        raise UsageError(f"expected layers as 0,1,3,5, got '{text}'") from None
 
 
 def _named(given: list[str] | None, option: str, read: Callable[[str], Any]) -> dict[str, Any] | None:
@@ -180,7 +180,7 @@ def _named(given: list[str] | None, option: str, read: Callable[[str], Any]) -> 
         except ValueError:
             sign = ""
         if not (name and sign and value):
-            raise Misuse(f"expected {option} NAME={'NUMBER' if read is float else 'TEXT'}, got '{text}'")
+            raise UsageError(f"expected {option} NAME={'NUMBER' if read is float else 'TEXT'}, got '{text}'")
     return found or None
 
 

@@ -9,7 +9,7 @@ import typer
 
 from unmask.cli import options as o
 from unmask.cli.terminal import Bar, print_json, print_table, say
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 
 if TYPE_CHECKING:
     from unmask.embeddings.encoder import Encoder
@@ -59,7 +59,7 @@ def fit(
     from unmask.embeddings.sense_corpus import count_sentences, gold_beside, read_gold, read_sentences
 
     if out.suffix != ".safetensors":
-        raise Misuse(f"expected a file of senses that ends in .safetensors, got '{out}'")
+        raise UsageError(f"expected a file of senses that ends in .safetensors, got '{out}'")
     o.check_place(out)
     keys = read_gold(gold or gold_beside(corpus))
     encoder = Encoder.load(model, device=device, allow_pickle=allow_pickle)
@@ -141,7 +141,9 @@ def evaluate(
     from unmask.embeddings.wordnet import find_wordnet
 
     if gold and len(gold) != len(corpora):
-        raise Misuse(f"expected --gold once a corpus, got {len(gold)} for {len(corpora)}: give all or none")
+        raise UsageError(
+            f"expected --gold once a corpus, got {len(gold)} for {len(corpora)}: give all or none"
+        )
     keys = [read_gold(path) for path in gold or map(gold_beside, corpora)]
     learned, encoder = _open(senses, model, device, allow_pickle)
     answer = {}
@@ -218,12 +220,12 @@ def _open(path: Path, model: str | None, device: str, allow_pickle: bool) -> tup
     encoder = Encoder.load(model or learned.model, device=device, allow_pickle=allow_pickle)
     width = encoder.width_of(encoder.layers(learned.layers))
     if width != learned.vectors.shape[1]:
-        raise Misuse(
+        raise UsageError(
             f"the senses have {learned.vectors.shape[1]} dimensions, the model {width}: give the model that "
             f"they were fitted with ({learned.model})"
         )
     if other_weights(learned.weights, encoder.weights):
-        raise Misuse(
+        raise UsageError(
             f"the senses were fitted with other weights (of {learned.model}): give that model, or fit them "
             "anew ('unmask wsd fit')"
         )

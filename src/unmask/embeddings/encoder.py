@@ -19,14 +19,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unmask.checkpoint import open_encoder
 from unmask.embeddings.layers import STATIC, Layers, choose_layers
-from unmask.embeddings.reading import Reader, Reading
-from unmask.light import open_light
-from unmask.light.tokenizer import LightTokenizer
-from unmask.mlm import choose_device, window_of
-from unmask.models import locate, weights_digest
+from unmask.models.checkpoint import open_encoder
+from unmask.models.embedded import locate, weights_digest
+from unmask.models.light import open_light
+from unmask.models.light.tokenizer import LightTokenizer
+from unmask.models.masked_lm import choose_device, window_of
 from unmask.progress import Progress, silent
+from unmask.text.reading import Reader, Reading
 
 TOKENS_A_PASS = 4096
 

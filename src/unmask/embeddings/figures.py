@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unmask.embeddings.isotropy import REMEDIES, Survey
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 
 STYLES = {"raw": "o-", "standardised": "s--", "top removed": "^:"}
 PANELS = {"cosine": "expected cosine of two words", "leading_1": "variance in the leading direction"}
@@ -33,9 +33,9 @@ LEXICOGRAPHER_FILES = (
 def check_figure(path: Path) -> None:
     """Refuse a name that says no format of a picture, or a machine that can't draw."""
     if path.suffix not in FORMATS:
-        raise Misuse(f"expected a picture that ends in {', '.join(FORMATS)}, got '{path}'")
+        raise UsageError(f"expected a picture that ends in {', '.join(FORMATS)}, got '{path}'")
     if find_spec("matplotlib") is None:
-        raise Misuse("figures need matplotlib: pip install 'unmask[embed]'")
+        raise UsageError("figures need matplotlib: pip install 'unmask[embed]'")
 
 
 def draw_isotropy(found: Mapping[str, Survey], path: Path) -> None:

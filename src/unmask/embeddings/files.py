@@ -21,13 +21,13 @@ import numpy as np
 
 from unmask.embeddings.encoder import Encoder
 from unmask.embeddings.formats import Chunk, check_format, units_file, write
-from unmask.embeddings.reading import LongTexts, Pooling, Splitting, UnitKind
 from unmask.embeddings.standardise import Standardiser
 from unmask.embeddings.texts import Text, chunks_of, numbered_texts, read_texts
-from unmask.errors import Misuse
-from unmask.models import absolute, weights_digest
+from unmask.errors import UsageError
+from unmask.models.embedded import absolute, weights_digest
 from unmask.progress import Progress, silent
-from unmask.training.directory import alone, claim, disk_failure
+from unmask.runs.directory import alone, claim, disk_failure
+from unmask.text.reading import LongTexts, Pooling, Splitting, UnitKind
 
 TEXTS_A_CHUNK = 256
 Numbered = tuple[int, Text]  # a text and the number of its line, from 0
@@ -89,7 +89,7 @@ def embed_file(wanted: Wanted, out: Path, *, ray: str | None = None, progress: P
     """Write the vectors of a file's texts; a run that was killed goes on where it was."""
     check_format(out)
     if out.exists():
-        raise Misuse(f"'{out}' exists: give another name, or remove it first")
+        raise UsageError(f"'{out}' exists: give another name, or remove it first")
     partial = out.with_name(out.name + ".partial")
     try:
         with alone(partial):
@@ -183,7 +183,7 @@ def _spread(todo: Iterator[Any], make: Any, ray: str | None) -> Iterator[tuple[i
         for task in todo:
             yield task[0], embed(task)
         return
-    from unmask.cluster import spread
+    from unmask.runs.cluster import spread
 
     numbers: list[int] = []
 
@@ -220,7 +220,7 @@ def _join(wanted: Wanted, partial: Path, out: Path) -> Written:
     paths = sorted(partial.glob("*.npz"))
     if not paths:
         shutil.rmtree(partial)
-        raise Misuse(f"{wanted.texts}: expected at least one text, a line each, got none")
+        raise UsageError(f"{wanted.texts}: expected at least one text, a line each, got none")
     counts: Counter[str] = Counter()
     width = 0
     for path in paths:

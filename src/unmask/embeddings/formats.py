@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 
 Units = list[dict[str, Any]]
 Chunk = tuple[np.ndarray[Any, Any], Units]
@@ -24,9 +24,9 @@ SUFFIXES = (".npy", ".parquet", ".safetensors")
 def check_format(out: Path) -> None:
     """Refuse a name that says no format, or one whose library is absent."""
     if out.suffix not in SUFFIXES:
-        raise Misuse(f"expected a file that ends in {', '.join(SUFFIXES)}, got '{out}'")
+        raise UsageError(f"expected a file that ends in {', '.join(SUFFIXES)}, got '{out}'")
     if out.suffix == ".parquet" and find_spec("pyarrow") is None:
-        raise Misuse("writing parquet needs pyarrow: pip install 'unmask[embed]', or take .npy")
+        raise UsageError("writing parquet needs pyarrow: pip install 'unmask[embed]', or take .npy")
 
 
 def units_file(out: Path) -> Path:

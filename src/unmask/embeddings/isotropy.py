@@ -22,7 +22,7 @@ import numpy as np
 from unmask.embeddings.encoder import Encoder
 from unmask.embeddings.standardise import Array, Moments, Standardiser
 from unmask.embeddings.texts import Text, chunks_of
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.progress import Progress, silent
 
 TEXTS_A_CHUNK = 256
@@ -59,7 +59,7 @@ class Survey:
 def measure(vectors: Array) -> Isotropy:
     """Return the measures of vectors, [words, features]."""
     if len(vectors) < 2:
-        raise Misuse(f"isotropy is measured between words, got {len(vectors)}: give more text")
+        raise UsageError(f"isotropy is measured between words, got {len(vectors)}: give more text")
     x = vectors.astype(np.float64)
     unit = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
     by_dimension = (unit.sum(axis=0) ** 2 - (unit**2).sum(axis=0)) / (len(x) * (len(x) - 1))
@@ -107,12 +107,12 @@ def survey(
     choices = [encoder.layers(name) for name in layers or map(str, range(encoder.depth + 1))]
     narrowest = min(map(encoder.width_of, choices))
     if remove is not None and remove >= narrowest:
-        raise Misuse(
+        raise UsageError(
             f"the vectors have {narrowest} dimensions, of which {remove} can't be removed: take fewer"
         )
     drawn = draw(texts, sample, np.random.default_rng(seed))
     if len(drawn) < 2:
-        raise Misuse(f"isotropy needs at least two texts, got {len(drawn)}: give more, one a line")
+        raise UsageError(f"isotropy needs at least two texts, got {len(drawn)}: give more, one a line")
     reader = encoder.reader()
     halves: list[list[list[Array]]] = [[[] for _ in choices] for _ in range(2)]
     progress.started("texts", len(drawn))

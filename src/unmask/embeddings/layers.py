@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 
 STATIC = -1
 """The key of the embedding matrix among the layers."""
@@ -55,7 +55,7 @@ def choose_layers(name: str | int, depth: int) -> Layers:
         return Layers(str(number), (number,))
     several = SEVERAL.match(name)
     if several is None:
-        raise Misuse(f"unknown layers '{name}': expected {EXPECTED}")
+        raise UsageError(f"unknown layers '{name}': expected {EXPECTED}")
     numbers = tuple(_number(part, depth) for part in several.group(2).split(","))
     return Layers(
         f"{several.group(1)}:{','.join(map(str, numbers))}",
@@ -67,5 +67,7 @@ def choose_layers(name: str | int, depth: int) -> Layers:
 def _number(given: str, depth: int) -> int:
     number = int(given)
     if not -depth - 1 <= number <= depth:
-        raise Misuse(f"the model has layers 0 (its embeddings) to {depth}, got {number}: choose one of them")
+        raise UsageError(
+            f"the model has layers 0 (its embeddings) to {depth}, got {number}: choose one of them"
+        )
     return number + depth + 1 if number < 0 else number

@@ -11,7 +11,7 @@ from unmask.embeddings.encoder import Encoder
 from unmask.embeddings.sense_corpus import Gold, Sentence
 from unmask.embeddings.senses import instance_vectors
 from unmask.embeddings.standardise import Array, Standardiser
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 
 
 def instances_by_sense(
@@ -36,7 +36,7 @@ def instances_by_sense(
     counts = Counter(senses)
     kept = [i for i, sense in enumerate(senses) if counts[sense] >= least]
     if len(kept) < 2:
-        raise Misuse(
+        raise UsageError(
             f"the corpus has {len(found)} instances of '{lemma}' as {pos.upper()}, {len(kept)} of them of "
             f"senses with at least {least}: choose another word, or a smaller --least"
         )

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, Any
 from xml.etree import ElementTree
 
-from unmask.errors import Failure, Misuse
-from unmask.texts import read_lines
+from unmask.errors import RunError, UsageError
+from unmask.text.lines import read_lines
 
 Gold = dict[str, tuple[str, ...]]
 
@@ -54,13 +54,15 @@ def read_sentences(path: Path) -> Iterator[Sentence]:
                     yield _sentence(path, element)
                     element.clear()
     except ElementTree.ParseError as error:
-        raise Misuse(f"{path}: expected XML in the unified format, got a syntax error ({error})") from None
+        raise UsageError(
+            f"{path}: expected XML in the unified format, got a syntax error ({error})"
+        ) from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise Failure(f"{path}: the compressed file is damaged ({error}): take another copy") from None
+        raise RunError(f"{path}: the compressed file is damaged ({error}): take another copy") from None
     except OSError as error:
-        raise Misuse(f"{path}: can't be read ({error}): check the path") from None
+        raise UsageError(f"{path}: can't be read ({error}): check the path") from None
     if not opened:
-        raise Misuse(f"{path}: expected <sentence> elements in the unified format, found none")
+        raise UsageError(f"{path}: expected <sentence> elements in the unified format, found none")
 
 
 def count_sentences(path: Path) -> int:
@@ -85,7 +87,7 @@ def _sentence(path: Path, element: Any) -> Sentence:
         if part.tag == "instance":
             missing = [name for name in ("id", "lemma", "pos") if not part.get(name)]
             if missing:
-                raise Misuse(f"{path}, sentence {element.get('id')}: an instance has no {missing[0]}")
+                raise UsageError(f"{path}, sentence {element.get('id')}: an instance has no {missing[0]}")
             if word:
                 instances.append(Instance(part.get("id"), part.get("lemma"), part.get("pos"), len(words)))
         if word:
@@ -101,10 +103,12 @@ def read_gold(path: Path) -> Gold:
         if not parts:
             continue
         if len(parts) < 2:
-            raise Misuse(f"{path}, line {number}: expected an instance's id and its sense keys, got '{line}'")
+            raise UsageError(
+                f"{path}, line {number}: expected an instance's id and its sense keys, got '{line}'"
+            )
         gold[parts[0]] = tuple(parts[1:])
     if not gold:
-        raise Misuse(f"{path}: expected gold keys, one instance a line, got none")
+        raise UsageError(f"{path}: expected gold keys, one instance a line, got none")
     return gold
 
 
@@ -114,4 +118,4 @@ def gold_beside(path: Path) -> Path:
     for ending in (".gold.key.txt", ".gold.key.txt.gz"):
         if (path.parent / (stem + ending)).is_file():
             return path.parent / (stem + ending)
-    raise Misuse(f"no gold keys beside '{path}' ({stem}.gold.key.txt): give them with --gold")
+    raise UsageError(f"no gold keys beside '{path}' ({stem}.gold.key.txt): give them with --gold")

@@ -28,7 +28,7 @@ from unmask.embeddings.encoder import Encoder
 from unmask.embeddings.sense_corpus import Gold, Instance, Sentence
 from unmask.embeddings.standardise import Array, Moments, Standardiser
 from unmask.embeddings.texts import chunks_of
-from unmask.errors import Failure, Misuse
+from unmask.errors import RunError, UsageError
 from unmask.progress import Progress, silent
 
 SENTENCES_A_CHUNK = 512
@@ -81,9 +81,9 @@ class Senses:
                 about = json.loads(held.metadata()["senses"])
                 t = {name: held.get_tensor(name) for name in ("vectors", "counts", "mean", "deviation")}
         except FileNotFoundError:
-            raise Misuse(f"no senses at '{path}': 'unmask wsd fit' makes them") from None
+            raise UsageError(f"no senses at '{path}': 'unmask wsd fit' makes them") from None
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            raise Failure(f"'{path}' holds no senses that can be read ({error}): fit them anew") from None
+            raise RunError(f"'{path}' holds no senses that can be read ({error}): fit them anew") from None
         entries = {(lemma, pos): rows for lemma, pos, rows in about["entries"]}
         return cls(
             about["model"],
@@ -163,7 +163,7 @@ def fit(
             counts[place] += 1
             sums[place] = sums[place] + vector if place in sums else vector.astype(np.float64)
     if moments is None or not sums:
-        raise Misuse("the corpus has no instance with a gold key: do the ids of both files agree?")
+        raise UsageError("the corpus has no instance with a gold key: do the ids of both files agree?")
     order = sorted(counts, key=lambda place: (place[0], -counts[place], place[1]))
     entries: dict[Entry, list[int]] = defaultdict(list)
     for row, (entry, _) in enumerate(order):
@@ -268,7 +268,7 @@ def score(answers: Answers, gold: Gold) -> dict[str, dict[str, WsdScore]]:
     """Return the score of each method in all and by part of speech; any of several gold keys is right."""
     unknown = [instance.id for instance in answers.instances if instance.id not in gold]
     if unknown:
-        raise Misuse(f"instance {unknown[0]} has no gold key: do the ids of both files agree?")
+        raise UsageError(f"instance {unknown[0]} has no gold key: do the ids of both files agree?")
     scores: dict[str, dict[str, WsdScore]] = {}
     for method, given in answers.by_method.items():
         by_pos: Mapping[str, list[int]] = defaultdict(lambda: [0, 0, 0])

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from unmask.errors import Failure, Misuse
+from unmask.errors import RunError, UsageError
 
 Array = np.ndarray[Any, Any]
 
@@ -41,7 +41,7 @@ class Moments:
     def standardiser(self) -> Standardiser:
         """Return what has been learned; a dimension that never changes is only shifted."""
         if self.count < 2:
-            raise Misuse(f"a standardiser needs at least two vectors, got {self.count}: give more text")
+            raise UsageError(f"a standardiser needs at least two vectors, got {self.count}: give more text")
         deviation = np.sqrt(self.squares / self.count)
         tiny = deviation <= 1e-9 * np.maximum(np.abs(self.mean), 1e-30)
         return Standardiser(self.mean, np.where(tiny, 1.0, deviation))
@@ -63,7 +63,7 @@ class Standardiser:
     def apply(self, vectors: Array) -> Array:
         """Return the vectors with zero mean and unit deviation, float32."""
         if vectors.shape[1] != len(self.mean):
-            raise Misuse(
+            raise UsageError(
                 f"the standardiser is for vectors of {len(self.mean)} dimensions, got {vectors.shape[1]}: "
                 f"fit one on this model and these layers ('unmask isotropy --standardiser FILE')"
             )
@@ -79,20 +79,22 @@ class Standardiser:
             with safe_open(path, framework="np") as held:
                 about = held.metadata() or {}
                 if other_weights(about.get("weights"), weights):
-                    raise Misuse(
+                    raise UsageError(
                         f"'{path}' was fitted on other weights (of {about.get('model')}): fit it anew on "
                         "this model ('unmask isotropy --standardiser FILE')"
                     )
                 names = sorted({name.rsplit("/", 1)[0] for name in held.keys()})  # noqa: SIM118
                 if layers not in names:
-                    raise Misuse(f"'{path}' holds statistics of layers {', '.join(names)}, not of {layers}")
+                    raise UsageError(
+                        f"'{path}' holds statistics of layers {', '.join(names)}, not of {layers}"
+                    )
                 return cls(held.get_tensor(f"{layers}/mean"), held.get_tensor(f"{layers}/deviation"))
         except FileNotFoundError:
-            raise Misuse(
+            raise UsageError(
                 f"no standardiser at '{path}': 'unmask isotropy --standardiser FILE' makes one"
             ) from None
         except (SafetensorError, OSError) as error:
-            raise Failure(f"'{path}' is no standardiser that can be read ({error}): fit it anew") from None
+            raise RunError(f"'{path}' is no standardiser that can be read ({error}): fit it anew") from None
 
 
 def other_weights(fitted: str | None, given: str | None) -> bool:

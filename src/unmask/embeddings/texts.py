@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from unmask.errors import Misuse
-from unmask.texts import read_lines
+from unmask.errors import UsageError
+from unmask.text.lines import read_lines
 
 Text = str | Sequence[str]
 Item = TypeVar("Item")
@@ -36,13 +36,13 @@ def _structured(path: str | Path, number: int, line: str) -> Text:
     try:
         record = json.loads(line)
     except json.JSONDecodeError as error:
-        raise Misuse(f"{path}, line {number}: expected JSON, got a syntax error ({error.msg})") from None
+        raise UsageError(f"{path}, line {number}: expected JSON, got a syntax error ({error.msg})") from None
     found = record.get("text", record.get("words")) if isinstance(record, dict) else None
     if isinstance(found, str):
         return found
     if isinstance(found, list) and found and all(isinstance(word, str) and word.strip() for word in found):
         return found
-    raise Misuse(f'{path}, line {number}: expected {{"text": "..."}} or {{"words": ["...", ...]}}')
+    raise UsageError(f'{path}, line {number}: expected {{"text": "..."}} or {{"words": ["...", ...]}}')
 
 
 def chunks_of(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

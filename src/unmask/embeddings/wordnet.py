@@ -12,7 +12,7 @@ import os
 from functools import cached_property
 from pathlib import Path
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 
 FILES = {"NOUN": "noun", "VERB": "verb", "ADJ": "adj", "ADV": "adv"}
 TYPES = {"n": 1, "v": 2, "a": 3, "r": 4, "s": 5}
@@ -52,7 +52,7 @@ class WordNet:
             if not (directory / name).is_file()
         ]
         if absent:
-            raise Misuse(
+            raise UsageError(
                 f"'{directory}' holds no {absent[0]}: give the directory of WordNet's database files, "
                 f"'auto' or 'none'"
             )

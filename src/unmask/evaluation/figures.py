@@ -13,7 +13,7 @@ import math
 from importlib.util import find_spec
 from typing import Any
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 
 TITLES = {"p_ppl": "P-PPL", "u_ppl": "U-PPL"}
 GREY, INK = "#9aa0a6", "#202124"
@@ -31,7 +31,7 @@ STYLE: dict[Any, Any] = {
 def require_matplotlib() -> None:
     """Say before any work is done that figures need matplotlib."""
     if find_spec("matplotlib") is None:
-        raise Misuse("the report's figures need matplotlib: pip install 'unmask[evaluate]'")
+        raise UsageError("the report's figures need matplotlib: pip install 'unmask[evaluate]'")
 
 
 def bars(summary: dict[str, Any]) -> str:

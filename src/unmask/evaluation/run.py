@@ -24,19 +24,20 @@ from typing import Any
 
 import torch
 
-from unmask import __version__, api
-from unmask.errors import Failure, Misuse
-from unmask.evaluation.cost import cost, next_sitting
-from unmask.evaluation.drawing import Example, Pairs, draw_examples
-from unmask.evaluation.examine import Examiner, make_examiner
+from unmask import __version__
+from unmask.errors import RunError, UsageError
+from unmask.evaluation.evaluate_example import Examiner, make_examiner
 from unmask.evaluation.figures import require_matplotlib
+from unmask.evaluation.sampling import Example, Pairs, draw_examples
 from unmask.evaluation.sentences import read_sentences
 from unmask.evaluation.settings import Settings
 from unmask.evaluation.summary import summarise
-from unmask.mlm import DEFAULT_MEMORY, MaskedLM
-from unmask.models import absolute
+from unmask.models.embedded import absolute
+from unmask.models.load import load
+from unmask.models.masked_lm import DEFAULT_MEMORY, MaskedLM
 from unmask.progress import Progress, silent
-from unmask.records import Records, write_whole
+from unmask.runs.cost import cost, next_sitting
+from unmask.runs.records import Records, write_whole
 
 DIGESTS = ("unmask", "weights", "examples_drawn")
 """What must be the same, beside the settings, for a run to be gone on with."""
@@ -71,7 +72,7 @@ def evaluate(
     folder = Path(out)
     _check_folder(folder)
     sentences = read_sentences(settings.data)
-    mlm = api.load(settings.model, device=device, memory=memory, allow_pickle=allow_pickle)
+    mlm = load(settings.model, device=device, memory=memory, allow_pickle=allow_pickle)
     examples, passed = draw_examples(
         sentences.texts,
         mlm.vocabulary,
@@ -81,7 +82,7 @@ def evaluate(
         seed=settings.seed,
     )
     if not examples:
-        raise Misuse(
+        raise UsageError(
             f"no sentence of {settings.data} can be used ({_told(sentences.skipped | passed)}): expected "
             f"sentences with such a pair ({settings.pairs}) that fit the model's window of {mlm.window}"
         )
@@ -139,7 +140,7 @@ def open_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the config and the records of a run, finished or not."""
     path = folder / "config.json"
     if not path.is_file():
-        raise Misuse(
+        raise UsageError(
             f"{folder} is no evaluation run (it has no config.json): give a folder that "
             f"'unmask evaluate --out' made"
         )
@@ -149,7 +150,7 @@ def open_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         with Records.open(folder / "examples.jsonl", writing=False) as records:
             kept = _whole(records, config)
     if not kept:
-        raise Misuse(f"{folder} holds no finished example yet: start its evaluation again")
+        raise UsageError(f"{folder} holds no finished example yet: start its evaluation again")
     return config, kept
 
 
@@ -160,7 +161,7 @@ def _here(examiner: Examiner, todo: list[Example]) -> Iterator[dict[str, Any]]:
 def _on_ray(
     make: partial[Examiner], todo: list[Example], address: str, workers: int | None
 ) -> Iterator[dict[str, Any]]:
-    from unmask.cluster import spread
+    from unmask.runs.cluster import spread
 
     return (record for _, record in spread(todo, make, address=address, workers=workers))
 
@@ -168,14 +169,14 @@ def _on_ray(
 def _check_folder(folder: Path) -> None:
     """Refuse a place that can't be or is something else, before any work is done."""
     if folder.exists() and not folder.is_dir():
-        raise Misuse(f"{folder} is a file: give a folder for the run")
+        raise UsageError(f"{folder} is a file: give a folder for the run")
     if not folder.is_dir():
         return
     if (folder / "config.json").is_file():
         _read_config(folder / "config.json")
         return
     if any(not path.name.endswith(".partial") for path in folder.iterdir()):
-        raise Misuse(f"{folder} exists and is no evaluation run: give an empty or a new folder")
+        raise UsageError(f"{folder} exists and is no evaluation run: give an empty or a new folder")
 
 
 def _claim(folder: Path, config: dict[str, Any]) -> None:
@@ -183,7 +184,7 @@ def _claim(folder: Path, config: dict[str, Any]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Failure(f"{folder}: {error.strerror or error}: check the path and its permissions") from None
+        raise RunError(f"{folder}: {error.strerror or error}: check the path and its permissions") from None
     if not (folder / "config.json").is_file():
         _write_config(folder, config)
 
@@ -201,7 +202,7 @@ def _same(folder: Path, config: dict[str, Any], records: Records) -> dict[str, A
     if len(records):
         name = differ[0]
         said = f"{name} was {_shown(found.get(name))}, now {_shown(wanted.get(name))}"
-        raise Misuse(
+        raise UsageError(
             f"{folder} holds another run ({said}): give another --out, or the same settings to go on with it"
         )
     _write_config(folder, config)
@@ -227,12 +228,12 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise Failure(f"{path} is damaged: restore it, or give another --out") from None
+        raise RunError(f"{path} is damaged: restore it, or give another --out") from None
     settings = config.get("settings") if isinstance(config, dict) else None
     if not isinstance(settings, dict) or not (
         config.keys() >= OF_A_CONFIG and settings.keys() >= OF_SETTINGS
     ):
-        raise Misuse(
+        raise UsageError(
             f"{path.parent} is no evaluation run (its config.json is something else's): give a folder that "
             f"'unmask evaluate --out' made, or a new one"
         )
@@ -251,7 +252,7 @@ def _whole(records: Records, config: dict[str, Any]) -> list[dict[str, Any]]:
             and isinstance(metrics, dict)
             and metrics.keys() >= methods
         ):
-            raise Failure(
+            raise RunError(
                 f"{records.path}: line {number} is damaged: restore the file from a copy, or delete that line"
             )
     records.check_keys()
@@ -261,7 +262,7 @@ def _whole(records: Records, config: dict[str, Any]) -> list[dict[str, Any]]:
 def _check_records(records: Records, examples: list[Example]) -> None:
     strange = records.keys - {example.key for example in examples}
     if strange:
-        raise Failure(
+        raise RunError(
             f"{records.path} holds {len(strange)} examples that this run has not drawn: restore the file, or "
             f"give another --out"
         )

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from unmask.errors import Failure, Misuse
-from unmask.texts import read_lines
+from unmask.errors import RunError, UsageError
+from unmask.text.lines import read_lines
 
 PAIR_COLUMNS = (("sentence1", "sentence2"), ("premise", "hypothesis"))
 LABEL_COLUMNS = ("gold_label", "label")
@@ -56,18 +56,20 @@ def read_sentences(data: str) -> Sentences:
         return _read_hub(data.removeprefix("hub:"))
     kind, sign, where = data.partition("=")
     if kind not in READERS or not sign or not where:
-        raise Misuse(f"expected data as snli=DIR, xsum=FILE, text=FILE or hub:NAME, got '{data}'")
+        raise UsageError(f"expected data as snli=DIR, xsum=FILE, text=FILE or hub:NAME, got '{data}'")
     path = Path(where).expanduser()
     if kind == "snli" and path.is_dir():
         path = _dev_file(path)
     if not path.is_file():
         what = "is a directory: name a file in it" if path.is_dir() else "does not exist: check the path"
-        raise Misuse(f"{path} {what}")
+        raise UsageError(f"{path} {what}")
     found = Sentences()
     READERS[kind](path, found)
     if not found.texts:
         passed = ", ".join(f"{count} {reason}" for reason, count in found.skipped.items() if count)
-        raise Misuse(f"{path} holds no sentence{f' ({passed})' if passed else ''}: expected {EXPECTED[kind]}")
+        raise UsageError(
+            f"{path} holds no sentence{f' ({passed})' if passed else ''}: expected {EXPECTED[kind]}"
+        )
     return found
 
 
@@ -77,7 +79,7 @@ def _dev_file(directory: Path) -> Path:
         for files in (sorted(directory.glob(pattern)), sorted(directory.glob(pattern + ".gz"))):
             if files:
                 return files[0]
-    raise Misuse(
+    raise UsageError(
         f"{directory} holds no development split of SNLI (snli_1.0_dev.jsonl, .txt or dev.tsv, .gz too): "
         f"put one there, or name a file as snli=FILE"
     )
@@ -88,7 +90,7 @@ def _read_snli(path: Path, found: Sentences) -> None:
         columns = _columns(row, PAIR_COLUMNS, where)
         label = next((row[name] for name in LABEL_COLUMNS if name in row), None)
         if label is None and not any(name in row for name in LABEL_COLUMNS):
-            raise Misuse(f"{where}: expected a column gold_label or label, got {', '.join(row)}")
+            raise UsageError(f"{where}: expected a column gold_label or label, got {', '.join(row)}")
         if _is_unlabeled(label):
             found.skip("unlabeled")
             continue
@@ -130,7 +132,7 @@ def _json_rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
         except ValueError:
             row = None
         if not isinstance(row, dict):
-            raise Failure(f"{path}: line {number} is no JSON object: expected one on every line")
+            raise RunError(f"{path}: line {number} is no JSON object: expected one on every line")
         yield row, f"{path}, line {number}"
 
 
@@ -145,7 +147,7 @@ def _tsv_rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
             continue
         # the original has a varying number of labels at the end of a line
         if len(fields) < min(len(header), max(3, len(header) - 5)):
-            raise Failure(
+            raise RunError(
                 f"{path}: line {number} has {len(fields)} fields, but the header has {len(header)}: expected "
                 f"tab-separated fields without quoting"
             )
@@ -163,12 +165,12 @@ def _columns(row: dict[str, Any], choices: tuple[tuple[str, ...], ...], where: s
             return names
     wanted = ", or ".join(" and ".join(names) for names in choices)
     got = ", ".join(map(str, row))
-    raise Misuse(f"{where}: expected the columns {wanted}, got {got}: name them so, or give another file")
+    raise UsageError(f"{where}: expected the columns {wanted}, got {got}: name them so, or give another file")
 
 
 def _text(row: dict[str, Any], name: str, where: str) -> str:
     if not isinstance(row[name], str):
-        raise Failure(f"{where}: expected a text in '{name}', got {row[name]!r}")
+        raise RunError(f"{where}: expected a text in '{name}', got {row[name]!r}")
     return str(row[name])
 
 
@@ -177,18 +179,18 @@ def _read_hub(name: str) -> Sentences:
     try:
         import datasets
     except ImportError:
-        raise Misuse("data of the hub need the package datasets: pip install 'unmask[hub]'") from None
+        raise UsageError("data of the hub need the package datasets: pip install 'unmask[hub]'") from None
     name, _, split = name.partition(":")
     if not name:
-        raise Misuse("expected the name of a data set, as in hub:stanfordnlp/snli or hub:NAME:SPLIT")
+        raise UsageError("expected the name of a data set, as in hub:stanfordnlp/snli or hub:NAME:SPLIT")
     try:
         loaded = datasets.load_dataset(name)
     except Exception as error:  # datasets raises many kinds, some of them builtins
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise Failure(f"can't load '{name}' from the hub ({reason}): check name and network") from None
+        raise RunError(f"can't load '{name}' from the hub ({reason}): check name and network") from None
     split = split or next((s for s in HUB_SPLITS if s in loaded), next(iter(loaded)))
     if split not in loaded:
-        raise Misuse(f"'{name}' has no split '{split}': expected one of {', '.join(loaded)}")
+        raise UsageError(f"'{name}' has no split '{split}': expected one of {', '.join(loaded)}")
     found = Sentences()
     for number, row in enumerate(loaded[split], 1):
         where = f"{name}, row {number}"

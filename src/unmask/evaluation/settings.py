@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from unmask.ask import Candidates, SupportChoice
-from unmask.conditionals import PairConditionals
-from unmask.constructions import CONSTRUCTIONS, construct
-from unmask.cross import Completion
-from unmask.errors import Misuse
-from unmask.evaluation.drawing import Pairs
+from unmask.errors import UsageError
+from unmask.evaluation.sampling import Pairs
+from unmask.inference.cross import Completion
+from unmask.inference.infer import Candidates, SupportChoice
+from unmask.joints.registry import CONSTRUCTIONS, construct
+from unmask.tables.pair_conditionals import PairConditionals
 
 
 class Method(NamedTuple):
@@ -51,13 +51,13 @@ class Settings:
     def __post_init__(self) -> None:
         Pairs.parse(self.pairs)
         if self.examples is not None and self.examples < 1:
-            raise Misuse(f"expected at least one example, got {self.examples}")
+            raise UsageError(f"expected at least one example, got {self.examples}")
         if not 0 <= self.seed < 2**63:
-            raise Misuse(f"expected a seed from 0 to 2^63 - 1, got {self.seed}")
+            raise UsageError(f"expected a seed from 0 to 2^63 - 1, got {self.seed}")
         if not self.methods:
             object.__setattr__(self, "methods", tuple(CONSTRUCTIONS))
         if len(set(self.methods)) < len(self.methods):
-            raise Misuse(f"a method is named twice: {', '.join(self.methods)}")
+            raise UsageError(f"a method is named twice: {', '.join(self.methods)}")
         parse_methods(self.methods)
 
     def record(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _parse_method(label: str) -> Method:
     for part in parts:
         option, sign, value = part.partition("=")
         if not (option.isidentifier() and sign and value):
-            raise Misuse(f"expected a method as NAME or NAME:OPTION=VALUE, got '{label}'")
+            raise UsageError(f"expected a method as NAME or NAME:OPTION=VALUE, got '{label}'")
         options[option] = _number(value)
     import torch
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unmask.conditionals import PairConditionals
+from unmask.tables.pair_conditionals import PairConditionals
 
 
 def counts_of(conditionals: PairConditionals) -> tuple[Tensor, Tensor]:

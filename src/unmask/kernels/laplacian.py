@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from unmask.conditionals import PairConditionals, row_blocks
 from unmask.kernels.counts import counts_of
+from unmask.tables.pair_conditionals import PairConditionals, row_blocks
 
 RIDGE = 1e-9
 """Share of the diagonal that is added to the Hessian: where it nearly vanishes, steps are long but finite."""

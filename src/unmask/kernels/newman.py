@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from unmask.conditionals import PairConditionals, row_blocks
 from unmask.kernels.counts import counts_of
 from unmask.kernels.threads import over_rows
+from unmask.tables.pair_conditionals import PairConditionals, row_blocks
 
 PIECE = 1024
 """How many columns a row sum gathers in the tables' precision before it goes to float64."""

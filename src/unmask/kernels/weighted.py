@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unmask.conditionals import PairConditionals
 from unmask.kernels.counts import counts_of
+from unmask.tables.pair_conditionals import PairConditionals
 
 
 class Weighted:

@@ -6,7 +6,9 @@ the result, to predict and to be evaluated.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from unmask.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from unmask.tasks.predict import TunedModel
@@ -15,13 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "Settings", "TunedModel", "finetune"]
 
-_HOME = {"Result": "run", "finetune": "run", "Settings": "settings", "TunedModel": "predict"}
-
-
-def __getattr__(name: str) -> Any:
-    """Import torch and transformers only when a name is asked for."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "Result": "unmask.tasks.run",
+        "finetune": "unmask.tasks.run",
+        "Settings": "unmask.tasks.settings",
+        "TunedModel": "unmask.tasks.predict",
+    },
+)

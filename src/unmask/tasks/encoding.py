@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unmask.embeddings.reading import Reader
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.tasks.files import Example, Tagged
 from unmask.tasks.settings import LongTexts, Task
+from unmask.text.reading import Reader
 
 IGNORED = -100
 """The label of a token that has none, as torch's cross-entropy knows it."""
@@ -62,7 +62,7 @@ class Encoder:
             add(encoded, home, example)
             if self.long == "refuse" and encoded.overlong > before:
                 mends = "truncate" if self.task == "pairs" else "split or truncate"
-                raise Misuse(
+                raise UsageError(
                     f"{path}, line {example.line}: longer than max_length, which is {self.window} tokens: "
                     f"--long {mends} mends that"
                 )

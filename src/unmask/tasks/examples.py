@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.tasks import schemes
 from unmask.tasks.files import Columns, Example, Tagged, read_examples, read_tagged, resolve
 from unmask.tasks.settings import Settings, Task
@@ -37,14 +37,14 @@ def gather(settings: Settings) -> Examples:
     settings = with_columns(settings)
     train = read(settings, settings.task, Path(settings.train), notes)
     if not train:
-        raise Misuse(f"{settings.train}: expected training examples, got none: the file is empty")
+        raise UsageError(f"{settings.train}: expected training examples, got none: the file is empty")
     scheme = None
     if settings.task == "tag" and settings.scheme != "none":
         scheme = scheme_of(train, settings.train) if settings.scheme == "auto" else settings.scheme
         train = check_tags(train, scheme, settings.train, settings.repair, notes)
     dev = read(settings, settings.task, Path(settings.dev), notes) if settings.dev else []
     if settings.dev and not dev:
-        raise Misuse(f"{settings.dev}: expected examples to evaluate on, got none: the file is empty")
+        raise UsageError(f"{settings.dev}: expected examples to evaluate on, got none: the file is empty")
     if scheme is not None:
         dev = check_tags(dev, scheme, settings.dev or settings.train, settings.repair, notes)
         if settings.to_scheme is not None:
@@ -52,7 +52,7 @@ def gather(settings: Settings) -> Examples:
             scheme = settings.to_scheme
     labels = _labels(train, scheme)
     if len(labels) < 2:
-        raise Misuse(
+        raise UsageError(
             f"{settings.train}: every word has the tag '{labels[0]}': there is nothing to learn; "
             "give a file with other tags too, or check --tag-column"
             if settings.task == "tag"
@@ -101,8 +101,8 @@ def scheme_of(sentences: Sequence[Tagged], path: str) -> schemes.Scheme:
         for place, tag in enumerate(sentence.tags or []):
             try:
                 schemes.parse(tag)
-            except Misuse as error:
-                raise Misuse(
+            except UsageError as error:
+                raise UsageError(
                     f"{path}, line {sentence.line_of(place)}: {error} ('{sentence.words[place]}'); "
                     "--scheme none takes tags as they are"
                 ) from None
@@ -120,7 +120,7 @@ def check_tags(
         broken = schemes.fault(sentence.tags, scheme)
         if broken is not None:
             if not repair:
-                raise Misuse(
+                raise UsageError(
                     f"{path}, line {sentence.line_of(broken.place)}: '{broken.found}' ('"
                     f"{sentence.words[broken.place]}') breaks the scheme {scheme}, which has "
                     f"'{broken.expected}' there: mend the file, or have it mended with --repair"
@@ -152,7 +152,7 @@ def refuse_unknown(examples: Sequence[Any], labels: Sequence[str], path: str) ->
         )
         for line, label, word in found:
             if label is not None and label not in known:
-                raise Misuse(
+                raise UsageError(
                     f"{path}, line {line}: the label '{label}'{word} was not in the training data, which has "
                     f"{', '.join(sorted(known))}"
                 )
@@ -170,7 +170,9 @@ def _labels(train: Sequence[Any], scheme: Any) -> list[str]:
 
 def _hold_out(train: Sequence[Any], settings: Settings) -> tuple[list[Any], list[Any]]:
     if len(train) < 2:
-        raise Misuse(f"{settings.train}: one example can't be both learned and held out: give more, or --dev")
+        raise UsageError(
+            f"{settings.train}: one example can't be both learned and held out: give more, or --dev"
+        )
     order = np.random.default_rng(settings.seed).permutation(len(train))
     size = max(1, len(train) // HELD_OUT)
     held = set(order[:size].tolist())

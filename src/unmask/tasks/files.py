@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.errors import Misuse
-from unmask.texts import read_lines
+from unmask.errors import UsageError
+from unmask.text.lines import read_lines
 
 PAIRS_IN_USE = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("text", "text_pair"))
 TEXT_OPTIONS = ("--text", "--second")
@@ -76,10 +76,10 @@ def read_examples(path: Path, *, pairs: bool, columns: Columns, labelled: bool) 
             _require(path, line, row, name, option)
         texts = tuple(_plain(path, line, name, row[name]) for name in names)
         if any(not text.strip() for text in texts):
-            raise Misuse(f"{path}, line {line}: the text is empty: give one, or remove the line")
+            raise UsageError(f"{path}, line {line}: the text is empty: give one, or remove the line")
         label = row.get(columns.label)
         if labelled and (label is None or not str(label).strip()):
-            raise Misuse(f"{path}, line {line}: the column '{columns.label}' is empty: give a label")
+            raise UsageError(f"{path}, line {line}: the column '{columns.label}' is empty: give a label")
         if label is not None:
             label = _plain(path, line, columns.label, label)
         examples.append(Example(line, texts, label))
@@ -106,13 +106,13 @@ def _text_columns(path: Path, there: list[str], pairs: bool, columns: Columns) -
     if columns.first is not None and columns.second is not None:
         return columns.first, columns.second
     if columns.first is not None or columns.second is not None:
-        raise Misuse("a pair has two columns: name both with --text and --second, or neither")
+        raise UsageError("a pair has two columns: name both with --text and --second, or neither")
     for known in PAIRS_IN_USE:
         if set(known) <= set(rest):
             return known
     if len(rest) == 2:
         return rest[0], rest[1]
-    raise Misuse(
+    raise UsageError(
         f"{path}: expected two columns of texts, found {', '.join(rest) or 'none'}: name them with "
         f"--text and --second"
     )
@@ -120,7 +120,7 @@ def _text_columns(path: Path, there: list[str], pairs: bool, columns: Columns) -
 
 def _require(path: Path, line: int, row: Mapping[str, Any], name: str, option: str) -> None:
     if name not in row or row[name] is None:
-        raise Misuse(
+        raise UsageError(
             f"{path}, line {line}: there is no column '{name}', only {', '.join(map(str, row)) or 'none'}: "
             f"mend the file, or name the column with {option}"
         )
@@ -130,7 +130,7 @@ def _plain(path: Path, line: int, name: str, value: Any) -> str:
     """Return a text or a label; in JSON it may be a number, but nothing that is made of parts."""
     if isinstance(value, (str, int, float)):
         return str(value)
-    raise Misuse(f"{path}, line {line}: expected '{name}' to be a text, got {json.dumps(value)[:40]}")
+    raise UsageError(f"{path}, line {line}: expected '{name}' to be a text, got {json.dumps(value)[:40]}")
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -140,7 +140,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     elif ending in (".tsv", ".csv"):
         yield from _table(path, tab=ending == ".tsv")
     else:
-        raise Misuse(f"expected a file that ends in .tsv, .csv or .jsonl (.gz may follow), got '{path}'")
+        raise UsageError(f"expected a file that ends in .tsv, .csv or .jsonl (.gz may follow), got '{path}'")
 
 
 def _table(path: Path, *, tab: bool) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -149,24 +149,26 @@ def _table(path: Path, *, tab: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         header = next(reader, None)
     except csv.Error as error:
-        raise Misuse(f"{path}, line 1: can't be read as a table's header ({error})") from None
+        raise UsageError(f"{path}, line 1: can't be read as a table's header ({error})") from None
     if header is None:
         return
     twice = sorted(name for name, count in Counter(header).items() if count > 1)
     if twice:
-        raise Misuse(f"{path}, line 1: several columns are called '{twice[0]}': give each a name of its own")
+        raise UsageError(
+            f"{path}, line 1: several columns are called '{twice[0]}': give each a name of its own"
+        )
     try:
         for row in reader:
             if not row:
                 continue
             if len(row) != len(header):
-                raise Misuse(
+                raise UsageError(
                     f"{path}, line {reader.line_num}: expected {len(header)} columns "
                     f"({', '.join(header)}), got {len(row)}"
                 )
             yield reader.line_num, dict(zip(header, row, strict=True))
     except csv.Error as error:
-        raise Misuse(f"{path}, line {reader.line_num}: can't be read as a table ({error})") from None
+        raise UsageError(f"{path}, line {reader.line_num}: can't be read as a table ({error})") from None
 
 
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -176,9 +178,11 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             record = json.loads(line)
         except json.JSONDecodeError as error:
-            raise Misuse(f"{path}, line {number}: expected JSON, got a syntax error ({error.msg})") from None
+            raise UsageError(
+                f"{path}, line {number}: expected JSON, got a syntax error ({error.msg})"
+            ) from None
         if not isinstance(record, dict):
-            raise Misuse(f"{path}, line {number}: expected an object such as {{...}}, got {line[:40]}")
+            raise UsageError(f"{path}, line {number}: expected an object such as {{...}}, got {line[:40]}")
         yield number, record
 
 
@@ -210,7 +214,7 @@ def read_tagged(path: Path, *, labelled: bool, word_column: int = 0, tag_column:
         words.append(_field(path, number, fields, word_column, "word"))
         if labelled:
             if len(fields) < 2:
-                raise Misuse(f"{path}, line {number}: expected a word and its tag, got '{line}'")
+                raise UsageError(f"{path}, line {number}: expected a word and its tag, got '{line}'")
             tags.append(_field(path, number, fields, tag_column, "tag"))
     close()
     return sentences
@@ -220,20 +224,20 @@ def _field(path: Path, number: int, fields: Sequence[str], column: int, what: st
     try:
         found = fields[column].strip()
     except IndexError:
-        raise Misuse(
+        raise UsageError(
             f"{path}, line {number}: there is no column {column} for the {what}, only {len(fields)} columns"
         ) from None
     if not found:
-        raise Misuse(f"{path}, line {number}: the {what} is empty")
+        raise UsageError(f"{path}, line {number}: the {what} is empty")
     return found
 
 
 def _tagged_object(path: Path, line: int, row: dict[str, Any], labelled: bool) -> Tagged:
     words, tags = row.get("words"), row.get("tags")
     if not _texts(words):
-        raise Misuse(f'{path}, line {line}: expected "words", a list of words, got {str(words)[:40]}')
+        raise UsageError(f'{path}, line {line}: expected "words", a list of words, got {str(words)[:40]}')
     if labelled and not (_texts(tags) and len(tags) == len(words)):  # type: ignore[arg-type]
-        raise Misuse(f'{path}, line {line}: expected "tags", one for each of the {len(words)} words')  # type: ignore[arg-type]
+        raise UsageError(f'{path}, line {line}: expected "tags", one for each of the {len(words)} words')  # type: ignore[arg-type]
     return Tagged(line, list(words), list(tags) if labelled else None)  # type: ignore[arg-type]
 
 

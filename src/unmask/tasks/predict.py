@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from unmask.errors import Failure, Misuse
-from unmask.mlm import choose_device, window_of
+from unmask.errors import RunError, UsageError
+from unmask.models.masked_lm import choose_device, window_of
 from unmask.progress import Progress, silent
 from unmask.tasks import examples as files
 from unmask.tasks import schemes
@@ -91,13 +91,13 @@ class TunedModel:
         try:
             record = TaskRecord(**json.loads((directory / RECORD).read_text(encoding="utf-8")))
         except FileNotFoundError:
-            raise Misuse(
+            raise UsageError(
                 f"'{directory}' holds no {RECORD}: give the directory 'model' of a run of 'unmask finetune'"
             ) from None
         except (json.JSONDecodeError, TypeError) as error:
-            raise Failure(f"'{directory / RECORD}' is damaged ({error}): fine-tune anew") from None
+            raise RunError(f"'{directory / RECORD}' is damaged ({error}): fine-tune anew") from None
         record = record.changed(**changes)
-        from unmask.checkpoint import open_with_head
+        from unmask.models.checkpoint import open_with_head
 
         model, tokenizer, _ = open_with_head(directory, kind_of(record.task), {})
         return cls(model.eval().requires_grad_(False), tokenizer, record, device=device)
@@ -111,7 +111,7 @@ class TunedModel:
         """
         found = files.read(self.record, self.record.task, path, [], labelled=False)
         if not found:
-            raise Misuse(f"{path}: expected examples to predict, got none: the file is empty")
+            raise UsageError(f"{path}: expected examples to predict, got none: the file is empty")
         bare = [_unlabelled(example) for example in found]
         encoded = self.encoder.encode(bare, str(path))
         return self._answers(bare, encoded, progress), encoding_notes(encoded, self.record.long)
@@ -153,7 +153,7 @@ class TunedModel:
         notes: list[str] = []
         found = files.read(self.record, self.record.task, path, notes)
         if not found:
-            raise Misuse(f"{path}: expected examples to evaluate on, got none: the file is empty")
+            raise UsageError(f"{path}: expected examples to evaluate on, got none: the file is empty")
         if self.record.scheme is not None:
             scheme = files.scheme_of(found, str(path))
             found = files.check_tags(found, scheme, str(path), repair, notes)

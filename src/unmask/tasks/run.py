@@ -19,8 +19,11 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from unmask.errors import Failure, Misuse, UnmaskError
-from unmask.models import locate
+from unmask.errors import RunError, UnmaskError, UsageError
+from unmask.models.embedded import locate
+from unmask.models.parameters import DROPOUTS, parameters_of
+from unmask.runs import directory as run_directory
+from unmask.runs.denormals import without_denormals
 from unmask.tasks.encoding import Encoded, collator
 from unmask.tasks.examples import Examples, gather, label_counts
 from unmask.tasks.predict import TaskRecord, TunedModel, encoding_notes, kind_of
@@ -28,10 +31,6 @@ from unmask.tasks.report import write_result
 from unmask.tasks.scale import even_scale
 from unmask.tasks.scores import Scores
 from unmask.tasks.settings import Settings
-from unmask.training import directory as run_directory
-from unmask.training.denormals import without_denormals
-from unmask.training.optimizer import parameters_of
-from unmask.training.start import DROPOUTS
 
 HEAD_DROPOUTS = ("classifier_dropout", "seq_classif_dropout", "classifier_dropout_prob")
 
@@ -64,11 +63,11 @@ def _finetune(settings: Settings, out: Path) -> Result:
     from accelerate import PartialState
     from transformers import set_seed
 
-    from unmask.checkpoint import open_with_head
+    from unmask.models.checkpoint import open_with_head
 
     processes = PartialState().num_processes
     if settings.batch % processes:
-        raise Misuse(
+        raise UsageError(
             f"expected a batch that {processes} processes divide, got {settings.batch}: choose a multiple"
         )
     examples = gather(settings)  # before the directory is claimed: bad files leave nothing behind
@@ -127,8 +126,8 @@ def _trainer(
     from accelerate import PartialState
     from transformers import PrinterCallback, TrainingArguments
 
+    from unmask.runs.step_lines import StepLines
     from unmask.tasks.loop import Patience, Rows, TaskTrainer
-    from unmask.training.callbacks import StepLines
 
     processes = PartialState().num_processes
     batch = min(settings.batch, max(len(encoded["train"].features) // processes, 1) * processes)
@@ -190,7 +189,7 @@ def _train(trainer: Any, settings: Settings, out: Path) -> list[dict[str, float]
         run_directory.refuse_damaged(last)
         trainer.train(resume_from_checkpoint=last)
         if trainer.state.best_model_checkpoint is None:
-            raise Failure(f"{out}: the run ended without an evaluation: start it anew in another directory")
+            raise RunError(f"{out}: the run ended without an evaluation: start it anew in another directory")
         return list(trainer.state.log_history)
     # killed between its last step and its result: the best model is there, and nothing is left to train
     best = out / Path(state["best_model_checkpoint"]).name

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, get_args
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 
 Scheme = Literal["io", "bio", "bioes"]
 PREFIXES = {"io": "I", "bio": "BI", "bioes": "BIES"}
@@ -43,7 +43,7 @@ def parse(tag: str) -> tuple[str, str]:
         return OUTSIDE, ""
     prefix, dash, kind = tag.partition("-")
     if not dash or not kind or prefix not in ("B", "I", "E", "S"):
-        raise Misuse(f"expected a tag such as B-PER, I-PER or O, got '{tag}'")
+        raise UsageError(f"expected a tag such as B-PER, I-PER or O, got '{tag}'")
     return prefix, kind
 
 
@@ -105,4 +105,4 @@ def labels(types: Iterable[str], scheme: Scheme) -> list[str]:
 def check_scheme(scheme: str) -> None:
     """Refuse an unknown scheme."""
     if scheme not in get_args(Scheme):
-        raise Misuse(f"unknown scheme '{scheme}': expected {', '.join(get_args(Scheme))}")
+        raise UsageError(f"unknown scheme '{scheme}': expected {', '.join(get_args(Scheme))}")

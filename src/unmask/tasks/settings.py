@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.tasks.files import Columns
 
 Task = Literal["classify", "pairs", "tag"]
@@ -59,7 +59,7 @@ class Settings:
         ):
             if getattr(self, name) not in allowed:
                 expected = ", ".join(str(one) for one in allowed if one is not None)
-                raise Misuse(f"unknown {name} '{getattr(self, name)}': expected {expected}")
+                raise UsageError(f"unknown {name} '{getattr(self, name)}': expected {expected}")
         for name, least in (
             ("epochs", 1),
             ("batch", 1),
@@ -69,16 +69,16 @@ class Settings:
             ("seed", 0),
         ):
             if getattr(self, name) < least:
-                raise Misuse(f"expected {name} of at least {least}, got {getattr(self, name)}")
+                raise UsageError(f"expected {name} of at least {least}, got {getattr(self, name)}")
         if not (self.rate > 0 and 0 <= self.warmup <= 1 and 0 <= self.dropout < 1):
-            raise Misuse(
+            raise UsageError(
                 f"expected a rate above 0, a warmup in [0, 1] and a dropout in [0, 1), got {self.rate}, "
                 f"{self.warmup} and {self.dropout}"
             )
         if self.head_rate is not None and not self.head_rate > 0:
-            raise Misuse(f"expected a head rate above 0, got {self.head_rate}")
+            raise UsageError(f"expected a head rate above 0, got {self.head_rate}")
         if self.to_scheme is not None and (self.task != "tag" or self.scheme == "none"):
-            raise Misuse(
+            raise UsageError(
                 f"to_scheme {self.to_scheme} converts tags of a scheme, and these have none: leave it out"
             )
         check_long(self.task, self.long)
@@ -106,9 +106,9 @@ class Settings:
 def check_long(task: Task, long: str) -> None:
     """Refuse an unknown way with long texts, or one that the task does not have."""
     if long not in get_args(LongTexts):
-        raise Misuse(f"unknown long '{long}': expected {', '.join(get_args(LongTexts))}")
+        raise UsageError(f"unknown long '{long}': expected {', '.join(get_args(LongTexts))}")
     if task == "pairs" and long == "split":
-        raise Misuse("a pair can't be split: take --long truncate (the longer text loses its end)")
+        raise UsageError("a pair can't be split: take --long truncate (the longer text loses its end)")
 
 
 def _digest(path: Path) -> str:

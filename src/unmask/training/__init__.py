@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from unmask.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from unmask.training.run import Result, train
@@ -13,13 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "Settings", "read_settings", "train"]
 
-_HOME = {"Result": "run", "train": "run", "Settings": "settings", "read_settings": "settings"}
-
-
-def __getattr__(name: str) -> Any:
-    """Import torch and transformers only when a name is asked for."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "Result": "unmask.training.run",
+        "train": "unmask.training.run",
+        "Settings": "unmask.training.settings",
+        "read_settings": "unmask.training.settings",
+    },
+)

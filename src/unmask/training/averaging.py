@@ -10,15 +10,15 @@ from typing import Any
 
 import torch
 
-from unmask.errors import Misuse
-from unmask.training.directory import whole_checkpoints
+from unmask.errors import UsageError
+from unmask.runs.directory import whole_checkpoints
 
 
 def average_into(model: Any, out: Path, count: int) -> None:
     """Give a model the mean weights of the last `count` checkpoints of its run."""
     found = whole_checkpoints(out)[-count:]
     if len(found) < count:
-        raise Misuse(
+        raise UsageError(
             f"expected {count} checkpoints to average, {out} has {len(found)}: lower average, "
             "or start anew in another directory (a run keeps as many as it was first asked to average)"
         )

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.training.batches import Batch
 from unmask.training.forward import Gathering, token_logits
 from unmask.training.masking import IGNORED
@@ -46,12 +46,14 @@ class Compatibility:
     def __post_init__(self) -> None:
         fit = 0 <= self.weight < math.inf and self.texts >= 1 and 0 < self.huber < math.inf
         if not (fit and 1 <= self.nearest <= self.farthest):
-            raise Misuse(
+            raise UsageError(
                 "the penalty needs weight ≥ 0, texts ≥ 1, huber > 0 and 1 ≤ nearest ≤ farthest, got "
                 f"{self.weight}, {self.texts}, {self.huber}, {self.nearest} and {self.farthest}"
             )
         if self.fillings not in FILLINGS:
-            raise Misuse(f"expected compatibility_fillings {' or '.join(FILLINGS)}, got {self.fillings!r}")
+            raise UsageError(
+                f"expected compatibility_fillings {' or '.join(FILLINGS)}, got {self.fillings!r}"
+            )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from typing import IO
 
 import numpy as np
 
-from unmask.errors import Failure, Misuse
+from unmask.errors import RunError, UsageError
 
 Document = list[str]
 """The paragraphs of one document, none of them empty."""
@@ -41,10 +41,12 @@ class Corpus:
         if not mark or Path(text).is_file():
             name, path = Path(text).name.split(".")[0], text
         if not name or not path:
-            raise Misuse(f"expected a corpus as NAME=FILE or FILE, got {text!r}: write e.g. wiki=wiki.txt.gz")
+            raise UsageError(
+                f"expected a corpus as NAME=FILE or FILE, got {text!r}: write e.g. wiki=wiki.txt.gz"
+            )
         if name in (".", "..") or set(name) & {"/", "\\", "\0"}:
             # its token file lies under this name in the run's directory
-            raise Misuse(f"expected a corpus name without / and \\, got {name!r}: write e.g. wiki={path}")
+            raise UsageError(f"expected a corpus name without / and \\, got {name!r}: write e.g. wiki={path}")
         return cls(name, Path(path))
 
     def documents(self) -> Iterator[Document]:
@@ -65,11 +67,11 @@ class Corpus:
                         yield document
                         document, length = [], 0
         except EOFError:
-            raise Misuse(f"{self.path}: the packed file ends too early: get it anew") from None
+            raise UsageError(f"{self.path}: the packed file ends too early: get it anew") from None
         except (gzip.BadGzipFile, zlib.error) as error:
-            raise Misuse(f"{self.path}: the packed file is damaged ({error}): get it anew") from None
+            raise UsageError(f"{self.path}: the packed file is damaged ({error}): get it anew") from None
         except UnicodeDecodeError as error:
-            raise Misuse(
+            raise UsageError(
                 f"{self.path}: expected UTF-8 text (or gzip of it), got bytes that are not ({error}): "
                 "convert the file, e.g. with iconv -t UTF-8"
             ) from None
@@ -77,7 +79,7 @@ class Corpus:
             empty = False
             yield document
         if empty:
-            raise Misuse(f"{self.path}: expected paragraphs of text, got an empty file: check the path")
+            raise UsageError(f"{self.path}: expected paragraphs of text, got an empty file: check the path")
 
     def fingerprint(self) -> str:
         """A digest of the file's bytes: tokens made from it are reused only while it stays the same."""
@@ -127,26 +129,28 @@ class Corpus:
         encoding = "utf-8-sig"  # which passes over the mark that some editors put first
         return gzip.open(self.path, "rt", encoding=encoding) if packed else self.path.open(encoding=encoding)
 
-    def _binary(self) -> Misuse:
-        return Misuse(f"{self.path}: expected UTF-8 text, got a binary file: give plain text or .gz of it")
+    def _binary(self) -> UsageError:
+        return UsageError(
+            f"{self.path}: expected UTF-8 text, got a binary file: give plain text or .gz of it"
+        )
 
 
 def corpora(texts: Sequence[str], beside: Sequence[Corpus] = ()) -> list[Corpus]:
     """Parse several corpora; their names must differ, also from those that they stand beside."""
     if not texts:
-        raise Misuse("expected at least one corpus, got none: give e.g. --corpus wiki=wiki.txt.gz")
+        raise UsageError("expected at least one corpus, got none: give e.g. --corpus wiki=wiki.txt.gz")
     parsed = [Corpus.parse(text) for text in texts]
     names = [corpus.name for corpus in (*beside, *parsed)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise Misuse(f"two corpora are called {twice[0]!r}: give each its own NAME=FILE")
+        raise UsageError(f"two corpora are called {twice[0]!r}: give each its own NAME=FILE")
     return parsed
 
 
 def shares_by_size(sizes: Mapping[str, int], alpha: float) -> dict[str, float]:
     """Shares proportional to size^alpha, summing to 1."""
     if not 0 <= alpha <= 1:
-        raise Misuse(f"expected alpha between 0 (equal shares) and 1 (by size), got {alpha}")
+        raise UsageError(f"expected alpha between 0 (equal shares) and 1 (by size), got {alpha}")
     weights = {name: float(size) ** alpha for name, size in sizes.items()}
     total = sum(weights.values())
     return {name: weight / total for name, weight in weights.items()}
@@ -155,12 +159,12 @@ def shares_by_size(sizes: Mapping[str, int], alpha: float) -> dict[str, float]:
 def stated_shares(shares: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
     """Shares as the user states them, scaled to sum to 1; every corpus must have one."""
     if set(shares) != set(names):
-        raise Misuse(
+        raise UsageError(
             f"expected shares of all corpora ({', '.join(names)}), got {', '.join(shares) or 'none'}"
         )
     total = sum(shares.values())
     if total <= 0 or min(shares.values()) < 0:
-        raise Misuse(f"expected shares that are not negative and not all zero, got {dict(shares)}")
+        raise UsageError(f"expected shares that are not negative and not all zero, got {dict(shares)}")
     return {name: shares[name] / total for name in names}
 
 
@@ -177,7 +181,7 @@ def drawn(corpus: Corpus, fraction: float, generator: np.random.Generator) -> It
                 yield paragraph
 
 
-def _unreadable(path: Path, error: OSError) -> Failure | Misuse:
+def _unreadable(path: Path, error: OSError) -> RunError | UsageError:
     if isinstance(error, FileNotFoundError | IsADirectoryError):
-        return Misuse(f"{path}: expected a text file, found {error.strerror}: check the path")
-    return Failure(f"{path}: could not be read ({error.strerror}): check its permissions and the disk")
+        return UsageError(f"{path}: expected a text file, found {error.strerror}: check the path")
+    return RunError(f"{path}: could not be read ({error.strerror}): check its permissions and the disk")

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.training.batches import Batch
 from unmask.training.masking import IGNORED
 
@@ -58,7 +58,7 @@ class Gathering:
         elif self.model.config.model_type in PACKABLE:
             arguments["attention_mask"] = _block_mask(segments, next(self.model.parameters()).dtype)
         else:
-            raise Misuse(
+            raise UsageError(
                 f"several segments in a row need one of {', '.join(sorted(PACKABLE))}, got "
                 f"{self.model.config.model_type}: train it with packing off (--alone)"
             )

@@ -14,10 +14,10 @@ from transformers import Trainer
 
 from unmask.training import compatibility
 from unmask.training.batches import collate
+from unmask.training.eval import Score, score
 from unmask.training.forward import Gathering, predicted, token_logits
-from unmask.training.held_out import Score, score
-from unmask.training.materials import Materials
 from unmask.training.optimizer import build_optimizer
+from unmask.training.prepare_data import Materials
 from unmask.training.settings import Settings
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unmask.errors import Misuse
-from unmask.vocabulary import start_mark_of
+from unmask.errors import UsageError
+from unmask.text.vocabulary import start_mark_of
 
 IGNORED = -100
 """The label of a token that is not predicted, as torch's cross-entropy has it."""
@@ -38,7 +38,7 @@ class Unigram:
         kept = np.asarray(counts, dtype=np.float64).copy()
         kept[special] = 0
         if kept.sum() <= 0:
-            raise Misuse(
+            raise UsageError(
                 "expected a corpus with tokens other than special ones, got none: check the tokenizer"
             )
         return cls(kept)
@@ -65,9 +65,9 @@ class Masking:
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1:
-            raise Misuse(f"expected a masking rate between 0 and 1, got {self.rate}: 0.15 is BERT's")
+            raise UsageError(f"expected a masking rate between 0 and 1, got {self.rate}: 0.15 is BERT's")
         if not (min(self.masked, self.randomised) >= 0 and self.masked + self.randomised <= 1 + 1e-9):
-            raise Misuse(
+            raise UsageError(
                 f"expected shares of masked and random tokens that sum to at most 1, got {self.masked} and "
                 f"{self.randomised}: BERT's are 0.8 and 0.1"
             )
@@ -85,7 +85,9 @@ class Vocabulary:
     def of(cls, tokenizer: Any) -> Vocabulary:
         """Read the special ids and the word marks (## of WordPiece, ▁ of Unigram, Ġ of byte-level BPE)."""
         if tokenizer.mask_token_id is None:
-            raise Misuse("expected a tokenizer with a mask token, got one of a causal model: choose an MLM's")
+            raise UsageError(
+                "expected a tokenizer with a mask token, got one of a causal model: choose an MLM's"
+            )
         tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
         special = np.zeros(len(tokens), dtype=bool)
         special[tokenizer.all_special_ids] = True

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.training.forward import BERT_LIKE
 from unmask.training.muon import Muon
 from unmask.training.settings import Settings
@@ -86,7 +85,7 @@ def _in_body(name: str) -> bool:
 def _attention_and_feed_forward(model: Any) -> list[dict[str, Any]]:
     """The encoder's matrices by shape and by how their heads lie."""
     if model.config.model_type not in BERT_LIKE:
-        raise Misuse(
+        raise UsageError(
             f"optimizer muon knows {', '.join(sorted(BERT_LIKE))}, got {model.config.model_type}: use adamw"
         )
     layers = model.base_model.encoder.layer
@@ -101,8 +100,3 @@ def _attention_and_feed_forward(model: Any) -> list[dict[str, Any]]:
         {"params": [layer.intermediate.dense.weight for layer in layers]},
         {"params": [layer.output.dense.weight for layer in layers]},
     ]
-
-
-def parameters_of(model: nn.Module) -> int:
-    """How many numbers the model holds."""
-    return sum(weight.numel() for weight in model.parameters())

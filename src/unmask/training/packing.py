@@ -18,7 +18,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.training.tokenfile import TokenFile
 
 LEAST = 8
@@ -74,7 +74,7 @@ class Packing:
     ) -> None:
         """`documents` are the ones to draw from; `alone` gives each segment a row of its own."""
         if max_length < LEAST:
-            raise Misuse(f"expected a max_length of at least {LEAST} tokens, got {max_length}")
+            raise UsageError(f"expected a max_length of at least {LEAST} tokens, got {max_length}")
         self.tokens, self.documents, self.max_length = tokens, documents, max_length
         self.marks, self.alone = marks, alone
         self._epoch = lru_cache(maxsize=2)(self._make_epoch)

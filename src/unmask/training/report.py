@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unmask.models import locate
-from unmask.training.held_out import Score
+from unmask.models.embedded import locate
+from unmask.training.eval import Score
+from unmask.training.init_model import PRESETS, restore_dropout
 from unmask.training.settings import Settings
-from unmask.training.start import PRESETS, restore_dropout
 
 if TYPE_CHECKING:
-    from unmask.training.materials import Materials
+    from unmask.training.prepare_data import Materials
 
 History = Sequence[Mapping[str, float]]
 

@@ -18,13 +18,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from unmask.errors import Failure, Misuse, UnmaskError
-from unmask.training import directory as run_directory
+from unmask.errors import RunError, UnmaskError, UsageError
+from unmask.models.parameters import parameters_of
+from unmask.runs import directory as run_directory
+from unmask.runs.denormals import without_denormals
 from unmask.training.averaging import average_into
-from unmask.training.denormals import without_denormals
-from unmask.training.held_out import Score
-from unmask.training.materials import Materials, changed_text, first_model, gather
-from unmask.training.optimizer import parameters_of
+from unmask.training.eval import Score
+from unmask.training.prepare_data import Materials, changed_text, first_model, gather
 from unmask.training.report import write_result
 from unmask.training.settings import Settings
 
@@ -65,7 +65,7 @@ def _train(settings: Settings, out: Path, courteous: bool) -> Result:
     logging.disable_progress_bar()  # ours are lines; theirs would draw over them at every checkpoint
     state = PartialState()
     if settings.batch % (state.num_processes * settings.accumulate):
-        raise Misuse(
+        raise UsageError(
             f"expected a batch that {state.num_processes} processes × {settings.accumulate} parts divide, "
             f"got {settings.batch}: choose a multiple of {state.num_processes * settings.accumulate}"
         )
@@ -89,7 +89,7 @@ def _train(settings: Settings, out: Path, courteous: bool) -> Result:
     scores = trainer.scores()
     lost = sorted(name for name, score in scores.items() if not math.isfinite(score.loss))
     if lost:
-        raise Failure(
+        raise RunError(
             f"the held-out loss of {lost[0]} is no number: lower body_rate and head_rate or lengthen warmup"
         )
     history = list(trainer.state.log_history)
@@ -108,13 +108,13 @@ def _check_going_on(settings: Settings, out: Path) -> None:
             run_directory.forget_preparations(out)
         return
     if changed is not None:
-        raise Misuse(
+        raise UsageError(
             f"{changed} has changed since the run in {out} began: restore it, or give another output "
             "directory"
         )
     done = run_directory.step_of(last)
     if done > settings.steps:
-        raise Misuse(f"{out} is at step {done} already: give {done} steps or more, or another directory")
+        raise UsageError(f"{out} is at step {done} already: give {done} steps or more, or another directory")
 
 
 def _trainer(settings: Settings, out: Path, model: Any, materials: Materials, courteous: bool) -> Any:

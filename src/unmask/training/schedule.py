@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         if self.steps < 1 or min(self.warmup, self.decay) < 0 or self.warmup + self.decay > self.steps:
-            raise Misuse(
+            raise UsageError(
                 f"expected at least one step, and warmup and decay that fit in, got steps={self.steps}, "
                 f"warmup={self.warmup}, decay={self.decay}"
             )

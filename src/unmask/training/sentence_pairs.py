@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.training.packing import Ids, Marks, Row, empty_row
 from unmask.training.tokenfile import TokenFile
 
@@ -33,7 +33,7 @@ class SentencePairs:
         paragraphs = [int((tokens.document(d) == marks.sep).sum()) + 1 for d in documents]
         self.several = documents[np.asarray(paragraphs) > 1]
         if not len(self.several) or len(documents) < 2:
-            raise Misuse(
+            raise UsageError(
                 f"corpus {tokens.name!r}: next-sentence prediction needs at least 2 documents and one with 2 "
                 f"paragraphs, both to train on and held out, got {len(documents)} and {len(self.several)} in "
                 "one of the two: put a paragraph a line, blank lines between documents, lower --hold-out (0: "

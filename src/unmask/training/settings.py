@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from unmask.errors import Misuse
+from unmask.errors import UsageError
 from unmask.training.compatibility import Compatibility
 from unmask.training.masking import Masking
 from unmask.training.packing import LEAST
@@ -76,37 +76,41 @@ class Settings:
     def __post_init__(self) -> None:
         _ = self.masking, self.penalty, self.schedule
         if self.batch < 1 or self.accumulate < 1:
-            raise Misuse(
+            raise UsageError(
                 f"expected a batch and accumulate of at least 1, got {self.batch} and {self.accumulate}"
             )
         for name in ("body_rate", "head_rate"):
             if not 0 < getattr(self, name) < math.inf:
-                raise Misuse(f"expected a {name} above 0, got {getattr(self, name)}")
+                raise UsageError(f"expected a {name} above 0, got {getattr(self, name)}")
         for name in ("weight_decay", "clip", "seed", "vocabulary", "hold_out"):
             if not 0 <= getattr(self, name) < math.inf:
-                raise Misuse(f"expected a {name} of at least 0, got {getattr(self, name)}")
+                raise UsageError(f"expected a {name} of at least 0, got {getattr(self, name)}")
         if self.hold_out == 1:
-            raise Misuse("expected a hold_out of 0, or 2 and more: one document in 1 leaves none to train on")
+            raise UsageError(
+                "expected a hold_out of 0, or 2 and more: one document in 1 leaves none to train on"
+            )
         if self.max_length < LEAST:
-            raise Misuse(f"expected a max_length of at least {LEAST} tokens, got {self.max_length}")
+            raise UsageError(f"expected a max_length of at least {LEAST} tokens, got {self.max_length}")
         if not 0 <= self.dropout < 1:
-            raise Misuse(f"expected a dropout from 0 to below 1, got {self.dropout}")
+            raise UsageError(f"expected a dropout from 0 to below 1, got {self.dropout}")
         if any(isinstance(layer, bool) or not isinstance(layer, int) for layer in self.layers):
-            raise Misuse(f"expected the numbers of layers to keep, from 0 on, got {list(self.layers)}")
+            raise UsageError(f"expected the numbers of layers to keep, from 0 on, got {list(self.layers)}")
         if not all(isinstance(share, int | float) for share in self.shares.values()):
-            raise Misuse(f"expected a number as each corpus's share, got {dict(self.shares)}")
+            raise UsageError(f"expected a number as each corpus's share, got {dict(self.shares)}")
         if self.vocabulary_kind not in ("", "wordpiece", "unigram"):
-            raise Misuse(f"expected a vocabulary_kind of wordpiece or unigram, got {self.vocabulary_kind!r}")
+            raise UsageError(
+                f"expected a vocabulary_kind of wordpiece or unigram, got {self.vocabulary_kind!r}"
+            )
         if not all(isinstance(name, str) for name in (*self.corpora, *self.held_out_corpora)):
-            raise Misuse("expected corpora as texts of the form NAME=FILE")
+            raise UsageError("expected corpora as texts of the form NAME=FILE")
         if self.seed >= 2**32:
-            raise Misuse(f"expected a seed below 2^32, got {self.seed}")
+            raise UsageError(f"expected a seed below 2^32, got {self.seed}")
         if self.optimizer not in ("adamw", "muon"):
-            raise Misuse(f"expected optimizer adamw or muon, got {self.optimizer!r}")
+            raise UsageError(f"expected optimizer adamw or muon, got {self.optimizer!r}")
         if min(self.evaluate_every, self.evaluate_rows, self.save_every, self.log_every) < 1:
-            raise Misuse("expected evaluate_every, evaluate_rows, save_every and log_every of at least 1")
+            raise UsageError("expected evaluate_every, evaluate_rows, save_every and log_every of at least 1")
         if not 1 <= self.average <= math.ceil(self.steps / self.save_every):
-            raise Misuse(
+            raise UsageError(
                 f"expected average from 1 to the {math.ceil(self.steps / self.save_every)} checkpoints of "
                 f"{self.steps} steps with save_every {self.save_every}, got {self.average}: save more often"
             )
@@ -157,11 +161,11 @@ def read_settings(path: Path | None, **overrides: Any) -> Settings:
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
-            raise Misuse(
+            raise UsageError(
                 f"{path}: the settings could not be read ({error.strerror}): check the path"
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise Misuse(f"{path}: expected TOML, got a syntax error ({error})") from None
+            raise UsageError(f"{path}: expected TOML, got a syntax error ({error})") from None
     values.update({name: value for name, value in overrides.items() if value is not None})
     return Settings(**{name: _checked(name, value) for name, value in values.items()})
 
@@ -172,7 +176,7 @@ _DEFAULTS = {entry.name: entry for entry in fields(Settings)}
 def _checked(name: str, value: Any) -> Any:
     if name not in _DEFAULTS:
         close = ", ".join(sorted(_DEFAULTS))
-        raise Misuse(f"unknown setting {name!r}: expected one of {close}")
+        raise UsageError(f"unknown setting {name!r}: expected one of {close}")
     wanted = str(_DEFAULTS[name].type).removesuffix(" | None")
     if wanted.startswith("tuple") and isinstance(value, list | tuple):
         return tuple(value)
@@ -184,5 +188,5 @@ def _checked(name: str, value: Any) -> Any:
     }
     allowed = kinds.get(wanted, (dict, Mapping, tuple))
     if not isinstance(value, allowed) or (isinstance(value, bool) and wanted != "bool"):
-        raise Misuse(f"setting {name}: expected {wanted}, got {value!r}")
+        raise UsageError(f"setting {name}: expected {wanted}, got {value!r}")
     return float(value) if wanted == "float" else value  # type: ignore[arg-type]

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unmask.errors import Misuse
-from unmask.records import write_whole
+from unmask.errors import UsageError
+from unmask.runs.records import write_whole
 from unmask.training.corpus import Corpus, Document
 
 BATCH = 2000
@@ -83,7 +83,9 @@ def write(corpus: Corpus, tokenizer: Any, directory: Path, origin: str) -> Token
                 counts += np.bincount(ids, minlength=size)
                 starts.append(starts[-1] + len(ids))
     if len(starts) == 1:
-        raise Misuse(f"{corpus.path}: expected text, got nothing that the tokenizer knows: check the file")
+        raise UsageError(
+            f"{corpus.path}: expected text, got nothing that the tokenizer knows: check the file"
+        )
     np.save(directory / "documents.npy", np.asarray(starts, dtype=np.int64))
     np.save(directory / "counts.npy", counts)
     record = {**about, "dtype": dtype, "tokens": starts[-1]}
@@ -127,7 +129,7 @@ def split(tokens: TokenFile, every: int, offset: int = 0) -> tuple[NDArray[np.in
         return numbers, numbers[:0]
     held = numbers % every == offset % every
     if held.all() or not held.any():
-        raise Misuse(
+        raise UsageError(
             f"corpus {tokens.name!r}: expected more than {offset % every} documents to hold one in {every} "
             f"out, got {tokens.documents}: part the documents by blank lines, or lower --hold-out (0: none)"
         )

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from unmask.errors import Failure, Misuse
-from unmask.models import locate
+from unmask.errors import RunError, UsageError
+from unmask.models.embedded import locate
+from unmask.runs.directory import last_checkpoint
 from unmask.training.corpus import Corpus, shares_of
-from unmask.training.directory import last_checkpoint
+from unmask.training.init_model import first_line, read_config
 from unmask.training.settings import Settings
-from unmask.training.start import first_line, read_config
 from unmask.training.tokenfile import write
 from unmask.training.vocabulary import cut, train_vocabulary
 
@@ -52,12 +52,12 @@ def run_tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> t
             tokenizer, kept = cut(tokenizer, np.asarray(weighted), settings.vocabulary)
     else:
         if not settings.vocabulary:
-            raise Misuse(
+            raise UsageError(
                 "a fresh model needs a tokenizer or the size of a vocabulary to train: set one of them"
             )
         if last_checkpoint(directory) is not None:
             # the trainers break ties in no fixed order: another vocabulary would not be the checkpoints'
-            raise Failure(
+            raise RunError(
                 f"{home}: the run's vocabulary can't be read: restore the directory from a copy, or give "
                 "another output directory"
             )
@@ -105,20 +105,22 @@ def read_tokenizer(path: Path) -> Any:
     from transformers import AutoTokenizer
 
     if not path.is_dir():
-        raise Misuse(
+        raise UsageError(
             f"{path}: expected a tokenizer's directory, or the name of an embedded model, found none: check "
             "the path"
         )
     try:
         tokenizer = AutoTokenizer.from_pretrained(path)
     except Exception as error:  # tokenizers raises nothing narrower
-        raise Misuse(
+        raise UsageError(
             f"{path}: expected a tokenizer that transformers knows, got none that it can read "
             f"({first_line(error)}): give the directory of one as tokenizer"
         ) from None
     if len(tokenizer) <= len(tokenizer.all_special_ids):
         # without files, some architectures get a tokenizer that has no words
-        raise Misuse(f"{path}: expected a tokenizer, found none: give the directory of its own as tokenizer")
+        raise UsageError(
+            f"{path}: expected a tokenizer, found none: give the directory of its own as tokenizer"
+        )
     return tokenizer
 
 
@@ -126,12 +128,12 @@ def _refuse_other_vocabulary(tokenizer: Any, name: str, checkpoint: Path) -> Non
     """A checkpoint's embeddings are those of its own tokens; one that came without tokens is trusted."""
     try:
         own = read_tokenizer(checkpoint).get_vocab()
-    except Misuse:
+    except UsageError:
         return
     tokens = {index: token for token, index in own.items()}
     for token, index in sorted(tokenizer.get_vocab().items(), key=lambda entry: entry[1]):
         if tokens.get(index, token) != token or own.get(token, index) != index:
-            raise Misuse(
+            raise UsageError(
                 f"{name}: expected the vocabulary of {checkpoint}, got another (token {index} is {token!r}, "
                 f"there {tokens.get(index)!r}): leave tokenizer out to take the checkpoint's own"
             )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unmask.errors import Misuse, UnmaskError
+from unmask.errors import UnmaskError, UsageError
 from unmask.training.corpus import Corpus, drawn, shares_by_size, stated_shares
 
 BERT_SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
@@ -64,7 +64,7 @@ def train_vocabulary(
             show_progress=False,
         )
     else:
-        raise Misuse(f"expected a vocabulary of kind wordpiece or unigram, got {kind!r}")
+        raise UsageError(f"expected a vocabulary of kind wordpiece or unigram, got {kind!r}")
     try:
         backend.train_from_iterator(_stratified(corpora, shares, alpha, seed), trainer)
     except UnmaskError:
@@ -127,7 +127,7 @@ def cut(tokenizer: Any, shares: NDArray[np.float64], size: int) -> tuple[Any, li
         if len(character) == 1 and (character.isascii() or shares[index] > RARE):
             kept[index] = None
     if len(kept) > size:
-        raise Misuse(
+        raise UsageError(
             f"{size} tokens of vocabulary cannot hold {len(kept)} special tokens and letters: ask for more"
         )
     for index in np.argsort(-shares, kind="stable"):
@@ -144,7 +144,7 @@ def cut(tokenizer: Any, shares: NDArray[np.float64], size: int) -> tuple[Any, li
         saved["model"]["vocab"] = [scores[index] for index in old]
         saved["model"]["unk_id"] = new[tokenizer.unk_token]
     else:
-        raise Misuse(f"expected a WordPiece or Unigram vocabulary to cut, got {saved['model']['type']}")
+        raise UsageError(f"expected a WordPiece or Unigram vocabulary to cut, got {saved['model']['type']}")
     saved["added_tokens"] = [
         {**added, "id": new[added["content"]]} for added in saved["added_tokens"] if added["content"] in new
     ]
@@ -174,13 +174,13 @@ def _stratified(
         yield from drawn(corpus, fractions.get(corpus.name, 1.0), generator)
 
 
-def _too_small(size: int, supported: int, reason: str) -> Misuse:
+def _too_small(size: int, supported: int, reason: str) -> UsageError:
     if supported > size:
-        return Misuse(
+        return UsageError(
             f"expected room for the letters of the corpus, but they and the special tokens are {supported}, "
             f"more than the {size} tokens of vocabulary: ask for more tokens"
         )
     got = f"it supports {supported}" if supported else f"it does not ({reason})"
-    return Misuse(
+    return UsageError(
         f"expected a corpus that supports {size} tokens of vocabulary, but {got}: ask for fewer tokens"
     )

@@ -3,7 +3,7 @@
 A request goes one way: `protection` (size, origin, token) -> `app` (routes, typed by `questions` and
 `answers`) -> `desk` (cache, queue, time limit, whoever has left) -> `pool` (worker threads) -> `asking` (the
 library's functions) -> `library` (models on a `shelf`, and what they have said so far). What comes back are
-the dictionaries of `unmask.answers`: the JSON of the command line.
+the dictionaries of `unmask.serialize`: the JSON of the command line.
 
     from unmask.web import Settings, create_app
 

@@ -13,15 +13,15 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from unmask import __version__
-from unmask.constructions import CONSTRUCTIONS
-from unmask.mlm import MaskedLM
+from unmask.joints.registry import CONSTRUCTIONS
+from unmask.models.masked_lm import MaskedLM
 from unmask.web import page
-from unmask.web import questions as q
-from unmask.web import responses as r
-from unmask.web.desk import Desk
+from unmask.web import request_schemas as q
+from unmask.web import response_schemas as r
+from unmask.web.errors import invalid, plain, refusal
 from unmask.web.metrics import Measured
-from unmask.web.protection import Protected
-from unmask.web.refusals import invalid, plain, refusal
+from unmask.web.middleware import Protected
+from unmask.web.service import Desk
 from unmask.web.settings import Settings
 
 ABOUT = """Explicit joint distributions from masked language models, over HTTP.

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from unmask.web.watch import Watch
+from unmask.web.deadline import Watch
 
 Answer = TypeVar("Answer")
 FORGETTING = 0.2

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import uvicorn
 
-from unmask.errors import Failure
+from unmask.errors import RunError
 from unmask.web import create_app
-from unmask.web.desk import Desk
+from unmask.web.service import Desk
 from unmask.web.settings import Settings
 
 LAST_SECONDS = 3
@@ -67,7 +67,7 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         reason = error.strerror or str(error)
-        raise Failure(
+        raise RunError(
             f"can't listen on {host}, port {port} ({reason}): choose another --port, or 0 for any free one"
         ) from error
     listening.listen(128)

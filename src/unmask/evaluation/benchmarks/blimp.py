@@ -1,0 +1,148 @@
+"""BLiMP: is the grammatical sentence of a minimal pair the likelier one? (Warstadt et al. 2020)
+
+A directory of `.jsonl` files (or `.jsonl.gz`), a pair a line with the fields `sentence_good`, `sentence_bad`,
+`UID` and `linguistics_term`. A score is right on a pair if it gives the good sentence more; a tie is half
+right. Accuracy is told for each phenomenon (`linguistics_term`) and over all pairs. Pairs of which a sentence
+can't be scored (it is empty, longer than the model's window, or has a blank) are left out and counted.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import UsageError
+from unmask.evaluation.benchmarks.intervals import share
+from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
+from unmask.evaluation.score_file import Scorer, ScoreSettings, make_scorer
+from unmask.models.embedded import absolute
+from unmask.progress import Progress, silent
+from unmask.text.lines import read_lines
+
+PAIRS_AT_ONCE = 32
+FIELDS = ("sentence_good", "sentence_bad", "UID", "linguistics_term")
+
+
+def read_pairs(directory: Path, examples: int | None, seed: int) -> Iterator[dict[str, Any]]:
+    """Go through the pairs of every file, or through so many of each, drawn at random."""
+    files = sorted([*directory.glob("*.jsonl"), *directory.glob("*.jsonl.gz")])
+    if not files:
+        raise UsageError(f"expected a directory with BLiMP's .jsonl files, and {directory} has none")
+    for path in files:
+        lines = [line for line in read_lines(path) if line[1].strip()]
+        if not lines:
+            raise UsageError(f"{path} holds no pair: expected a JSON object with {', '.join(FIELDS)} a line")
+        if examples is not None and examples < len(lines):
+            lines = sorted(random.Random(f"{seed} {path.name}").sample(lines, examples))
+        for number, line in lines:
+            yield {"key": f"{path.name}:{number}", **_pair(line, f"{path}, line {number}")}
+
+
+def _pair(line: str, where: str) -> dict[str, str]:
+    try:
+        pair = json.loads(line)
+        found = {field: pair[field] for field in FIELDS}
+    except (ValueError, KeyError, TypeError):
+        found = {}
+    if not found or not all(isinstance(text, str) for text in found.values()):
+        raise UsageError(f"{where}: expected a JSON object with {', '.join(FIELDS)}, each of them a text")
+    return found
+
+
+class PairScorer:
+    """Scores both sentences of pairs: what turns pairs into records."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer = scorer
+
+    def __call__(self, pairs: list[Task]) -> list[Record]:
+        """Return the totals of the good and of the bad sentence of every pair."""
+        texts = [text for pair in pairs for text in (pair["sentence_good"], pair["sentence_bad"])]
+        totals = [_totals(record) for record in self._scorer(list(enumerate(texts)))]
+        return [
+            {**pair, "good": good, "bad": bad}
+            for pair, good, bad in zip(pairs, totals[::2], totals[1::2], strict=True)
+        ]
+
+
+def load_pair_scorer(settings: ScoreSettings) -> PairScorer:
+    """Load the model and return what scores pairs with it."""
+    return PairScorer(make_scorer(settings))
+
+
+def run_blimp(
+    directory: Path,
+    settings: ScoreSettings,
+    *,
+    examples: int | None = None,
+    seed: int = 0,
+    out: Path | None = None,
+    ray: str | None = None,
+    workers: int | None = None,
+    scorer: Scorer | None = None,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Score every pair and return the accuracies; with `out`, a killed run goes on where it was.
+
+    Args:
+        directory: the `.jsonl` files, gzipped or not.
+        settings: what to score by.
+        examples: so many pairs of each file; all by default.
+        seed: of their choice.
+        out: the file of records.
+        ray: the address of a Ray cluster, or `local`; without it the work is done here.
+        workers: how many, on a cluster.
+        scorer: what scores lines; by default one with the model of the settings.
+        progress: told of pairs.
+    """
+    settings.check()
+    there = replace(settings, model=absolute(settings.model))
+    records = run_tasks(
+        list(read_pairs(directory, examples, seed)),
+        partial(load_pair_scorer, there) if scorer is None else partial(PairScorer, scorer),
+        settings.lasting(),
+        at_once=PAIRS_AT_ONCE,
+        out=out,
+        ray=ray,
+        workers=workers,
+        progress=progress,
+        stage="pairs",
+    )
+    return summary(records, settings)
+
+
+def summary(records: list[dict[str, Any]], settings: ScoreSettings) -> dict[str, Any]:
+    """Return the accuracy of every score, by phenomenon and over all."""
+    groups: dict[str, list[dict[str, Any]]] = {r["linguistics_term"]: [] for r in records}
+    scored = [r for r in records if r["good"] is not None and r["bad"] is not None]
+    for record in scored:
+        groups[record["linguistics_term"]].append(record)
+    groups = dict(sorted(groups.items())) | {"all": scored}
+    return {
+        "benchmark": "blimp",
+        "model": settings.model,
+        "pairs": len(scored),
+        "not_scored": len(records) - len(scored),
+        "accuracy": {
+            term: {
+                name: share(sum(_right(r, name) for r in members), len(members))._asdict()
+                for name in settings.scores
+            }
+            | {"pairs": len(members)}
+            for term, members in groups.items()
+        },
+    }
+
+
+def _totals(record: dict[str, Any]) -> dict[str, float] | None:
+    return None if record["scores"] is None else {n: s["log_prob"] for n, s in record["scores"].items()}
+
+
+def _right(record: dict[str, Any], name: str) -> float:
+    good, bad = record["good"][name], record["bad"][name]
+    return 0.5 if good == bad else float(good > bad)

@@ -1,0 +1,131 @@
+"""One example, examined: from two blanked tokens to a record of every construction's metrics.
+
+`Examiner` is what runs in each worker. Its answer depends on the example, the model and the settings alone,
+and is plain data: one line of `examples.jsonl`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from unmask.evaluation.sampling import Example
+from unmask.evaluation.settings import Settings, parse_methods
+from unmask.inference import infer as ask
+from unmask.joints.metrics import Marginals, incompatibility, marginals_of, measure
+from unmask.joints.pair import PairJoint
+from unmask.joints.registry import construct
+from unmask.models.load import load
+from unmask.models.masked_lm import MaskedLM
+from unmask.runs.cost import peak_memory
+from unmask.tables.pair_conditionals import PairConditionals
+from unmask.text.word_marks import ends_in_mark, word_parts
+
+SHOWN = 5
+"""How many likely tokens a side, beside the true one, the small table of a joint in the report has."""
+
+
+class Examiner:
+    """Examines examples with a model that is loaded once."""
+
+    def __init__(self, mlm: MaskedLM, settings: Settings) -> None:
+        tokens = ask.check_asking(mlm, settings.candidates, settings.completion, settings.support)
+        self.mlm = mlm
+        self.settings = settings
+        self.methods = parse_methods(settings.methods)
+        named = [options["pivot"] for _, _, options in self.methods if "pivot" in options]
+        self._pivots = [int(tokens.ids[tokens.index(pivot)]) for pivot in named]
+        self._goes_on, self._ends = word_parts(mlm.vocabulary)[1], ends_in_mark(mlm.vocabulary)
+
+    def __call__(self, example: Example) -> dict[str, Any]:
+        """Return the record of an example."""
+        start = time.perf_counter()
+        settings, vocabulary = self.settings, self.mlm.vocabulary
+        table = ask.conditionals(
+            self.mlm,
+            example.cloze(vocabulary),
+            candidates=settings.candidates,
+            completion=settings.completion,
+            support=settings.support,
+            include=self._pivots,
+            seed=settings.seed,
+        )
+        assert isinstance(table, PairConditionals)
+        asked = time.perf_counter()
+        truth = _rows_of(table, example.truth)
+        metrics: dict[str, dict[str, Any]] = {}
+        stuck: list[str] = []
+        joints: dict[str, PairJoint] = {}
+        marginals: list[Marginals] = []
+        for label, name, options in self.methods:
+            joint = construct(name, table, **options)
+            found = marginals_of(joint)
+            metrics[label] = asdict(measure(joint, truth, found))
+            if not joint.evidence.get("converged", True):
+                stuck.append(label)
+            joints[label] = joint
+            marginals.append(found)
+        return example.record() | {
+            "tokens": [vocabulary.token(t) for t in example.truth],
+            "distance": example.distance,
+            "inside": [self._inside(example, position) for position in example.blanks],
+            "metrics": metrics,
+            "incompatibility": incompatibility(table),
+            "not_converged": stuck,
+            "passes": table.evidence["passes"],
+            "completion_error": table.evidence.get("completion_error"),
+            "mass_outside_support": max(table.evidence["mass_outside_support"]),
+            "table": _small_table(example, joints, marginals),
+            "seconds": {
+                "conditionals": round(asked - start, 3),
+                "all": round(time.perf_counter() - start, 3),
+            },
+            "peak_memory": peak_memory(),
+        }
+
+    def _inside(self, example: Example, position: int) -> bool:
+        """Whether a token goes on the word before it: a mark of punctuation does not, nor a first token."""
+        before = example.ids[position - 1] if position else None
+        if before is None or before in self.mlm.vocabulary.special_ids or self._ends[before]:
+            return False
+        return bool(self._goes_on[example.ids[position]])
+
+
+def make_examiner(
+    settings: Settings, *, device: str = "auto", memory: int | str = "4GB", allow_pickle: bool = False
+) -> Examiner:
+    """Load the model that the settings name, and return its examiner: what a worker process calls."""
+    mlm = load(settings.model, device=device, memory=memory, allow_pickle=allow_pickle)
+    return Examiner(mlm, settings)
+
+
+def _rows_of(table: PairConditionals, truth: tuple[int, int]) -> tuple[int, int]:
+    """Return the row and the column of two tokens."""
+    a, b = table.a_support.index(truth[0]), table.b_support.index(truth[1])
+    return int(table.cells[0].of[a]), int(table.cells[1].of[b])
+
+
+def _small_table(
+    example: Example, joints: dict[str, PairJoint], marginals: list[Marginals]
+) -> dict[str, Any]:
+    """Return log q of the likeliest tokens of both blanks and the true ones, under every construction."""
+    some = next(iter(joints.values()))
+    shown = []
+    for blank, truth in enumerate(example.truth):
+        mean = torch.stack([some.cells[blank].spread(m[blank]).exp() for m in marginals]).mean(0)
+        best = some.supports[blank].ids[mean.topk(min(SHOWN, len(mean))).indices.cpu()].tolist()
+        shown.append([*best, truth] if truth not in best else best)
+    a, b = torch.meshgrid(torch.tensor(shown[0]), torch.tensor(shown[1]), indexing="ij")
+    vocabulary = some.supports[0].vocabulary
+    assert vocabulary is not None
+    return {
+        "a": [vocabulary.token(t) for t in shown[0]],
+        "b": [vocabulary.token(t) for t in shown[1]],
+        "log_probs": {
+            label: [[round(x, 3) for x in row] for row in joint.log_prob(a, b).tolist()]
+            for label, joint in joints.items()
+        },
+    }

@@ -1,0 +1,280 @@
+"""Files of sentences, scored line by line: streamed, resumed, and spread over a cluster.
+
+Lines are read and scored some at a time, so that a file of any size takes no more memory than these; each
+line becomes one record, in the order of the file. An empty line keeps its place and has null scores, and so
+does, with a note, a line that is longer than the model's window, or that spells one of its special tokens: a
+mask in a sentence is a blank, and no token to be scored. A line with tokens that the model does not know is
+scored, with a note. With a file of records (`unmask.runs.records`) a killed run goes on where it was.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from unmask.errors import UsageError
+from unmask.inference.backoff_pair import PAIR_CANDIDATES
+from unmask.inference.lengths import Lengths
+from unmask.inference.sentence_scores import DISTRIBUTIONS, SCORES, SentenceScorer, check_scores
+from unmask.inference.sentences import Reader, Sentence
+from unmask.models.embedded import absolute, weights_digest
+from unmask.models.masked_lm import MaskedLM
+from unmask.progress import Progress, silent
+from unmask.runs.records import Records
+from unmask.text.cloze import unknown_note
+from unmask.text.lines import Line, read_lines
+from unmask.text.support import Support
+
+LINES_AT_ONCE = 64
+WORK_AT_ONCE = 2**18
+"""The sum of squared characters of lines scored together: records come steadily, however long these are."""
+SETTINGS = "settings"
+Record = dict[str, Any]
+Scorer = Callable[[list[Line]], list[Record]]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class ScoreSettings:
+    """All that the scores of a file depend on, beside the file."""
+
+    model: str = "english"
+    scores: tuple[str, ...] = SCORES
+    support: str = "all"
+    candidates: int = PAIR_CANDIDATES
+    truncate: bool = False
+    device: str = "auto"
+    memory: str = "4GB"
+    allow_pickle: bool = False
+
+    def check(self) -> None:
+        """Refuse what can't be, before a model is loaded."""
+        check_scores(self.scores)
+        if self.support not in ("all", "words"):
+            raise UsageError(f"sentences are scored over the support all or words, got '{self.support}'")
+        if self.candidates < 1:
+            raise UsageError(f"expected at least 1 candidate a blank for ag-chain, got {self.candidates}")
+
+    def lasting(self) -> dict[str, Any]:
+        """What the records depend on, as JSON gives it back."""
+        fixed = {name: value for name, value in asdict(self).items() if name not in ("device", "memory")}
+        return fixed | {"scores": list(self.scores), "weights": weights_digest(self.model)}
+
+
+def make_scorer(settings: ScoreSettings) -> Scorer:
+    """Load the model and return what scores lines with it; also what a worker of a cluster does first."""
+    from unmask.models.load import load
+
+    mlm = load(
+        settings.model,
+        device=settings.device,
+        memory=settings.memory,
+        allow_pickle=settings.allow_pickle,
+    )
+    return LineScorer(mlm, settings)
+
+
+class LineScorer:
+    """Scores lines with a model; what the lines of earlier calls share with later ones is kept."""
+
+    def __init__(self, mlm: MaskedLM, settings: ScoreSettings) -> None:
+        settings.check()
+        self.mlm, self.settings = mlm, settings
+        self._read = Reader(mlm)
+        everything = Support.everything(mlm.vocabulary)
+        self._support = everything if settings.support == "all" else Support.words(mlm.vocabulary)
+        self._known = set(self._support.ids.tolist())
+        self._special = mlm.vocabulary.special_ids - {mlm.tokenizer.unk_token_id}
+        self._score = SentenceScorer(
+            mlm, settings.scores, support=self._support, candidates=settings.candidates
+        )
+
+    def __call__(self, lines: list[Line]) -> list[Record]:
+        """Score some lines; one record a line, in their order."""
+        records = [self._record(number, text) for number, text in lines]
+        scored = [(record, sentence) for record, sentence in records if sentence is not None]
+        found = self._score([sentence for _, sentence in scored])
+        for name, scores in found.items():
+            for (record, sentence), score in zip(scored, scores, strict=True):
+                record["scores"][name] = {
+                    "log_prob": score.log_prob,
+                    "per_token": score.log_prob / len(sentence),
+                    "log_probs": list(score.log_probs),
+                }
+        return [record for record, _ in records]
+
+    def _record(self, number: int, text: str) -> tuple[Record, Sentence | None]:
+        """Return a line's record without its scores, and its sentence if it can be scored."""
+        vocabulary, window = self.mlm.vocabulary, self.mlm.window
+        sentence = self._read(text)
+        record: Record = {"key": number, "text": text, "length": len(sentence), "scores": None}
+        if len(sentence.ids) > window and self.settings.truncate and len(sentence):
+            sentence = self._read.of_ids(sentence.tokens[: window - len(sentence.ids) + len(sentence)])
+            record |= {"note": f"cut from {record['length']} tokens", "length": len(sentence)}
+        typed = [t for t in sentence.tokens if t in self._special]
+        strange = set(sentence.tokens) - self._known
+        if len(sentence.ids) > window:
+            record["note"] = f"{len(sentence.ids)} tokens, and the model's window holds {window}"
+        elif typed:
+            record["note"] = self._not_text(typed)
+        elif strange:
+            record["note"] = f"'{vocabulary.token(min(strange))}' is no token of the support"
+        elif len(sentence):
+            unknown = unknown_note(sentence.tokens, vocabulary)
+            if unknown is not None:
+                record["note"] = "; ".join([*([record["note"]] if "note" in record else []), unknown])
+            record |= {"tokens": [vocabulary.token(t) for t in sentence.tokens], "scores": {}}
+            return record, sentence
+        return record, None
+
+    def _not_text(self, typed: list[int]) -> str:
+        """Say why a line with special tokens is not scored."""
+        mask = self.mlm.vocabulary.mask_id
+        if mask in typed:
+            return f"it has a blank, {self.mlm.vocabulary.token(mask)}: put a word there, or take unmask fill"
+        return f"it has {self.mlm.vocabulary.token(typed[0])}, a special token of this model: leave it out"
+
+
+def with_lengths(record: Record, lengths: Lengths | None) -> Record:
+    """Add the log-probability as a text of any length to the scores that are distributions."""
+    if lengths is not None and record["scores"]:
+        of_length = lengths.log_prob(record["length"])
+        for name in set(DISTRIBUTIONS) & set(record["scores"]):
+            total = record["scores"][name]["log_prob"] + of_length
+            # JSON knows no infinity: a length that can't be makes the text impossible
+            record["scores"][name]["log_prob_of_text"] = total if total > float("-inf") else None
+    return record
+
+
+def count_lengths(path: Path, read: Reader, most: int | None = None) -> Iterator[int]:
+    """Go through the numbers of tokens of a file's sentences, cut to windows of `most` if one is given."""
+    for _, text in read_lines(path):
+        sentence = read(text)
+        yield len(sentence) - (max(0, len(sentence.ids) - most) if most else 0)
+
+
+def score_file(
+    path: Path,
+    settings: ScoreSettings,
+    *,
+    out: Path | None = None,
+    lengths: Lengths | None = None,
+    scorer: Scorer | None = None,
+    ray: str | None = None,
+    workers: int | None = None,
+    progress: Progress = silent,
+) -> Iterator[Record]:
+    """Score the lines of a file and yield their records, in the file's order.
+
+    Args:
+        path: the file, a sentence a line.
+        settings: what to score by.
+        out: a file of records; those that it holds are not made again.
+        lengths: the distribution of lengths that makes the chains a model over texts of any length.
+        scorer: what scores lines; by default one with the model of the settings.
+        ray: the address of a Ray cluster, or `local`; without it the work is done here.
+        workers: how many, on a cluster.
+        progress: told of lines.
+    """
+    settings.check()
+    if out is not None and out.exists() and path.exists() and out.samefile(path):
+        raise UsageError(f"{path} is the file that is scored: give another --out for the records")
+    records = None if out is None else Records.open(out)
+    try:
+        done = _check_same(records, settings, lengths) if records is not None else {}
+        total = _check_lines(path, done) - len(done)
+        if records is not None:
+            yield from (r for r in records if r["key"] != SETTINGS)
+        coming = (line for line in read_lines(path) if line[0] not in done)
+        chunks = _in_chunks(coming)
+        scored = _scored(chunks, settings, scorer, ray, workers)
+        for chunk in progress.over(scored, total=total, size=len, stage="lines"):
+            for record in chunk:
+                whole = with_lengths(record, lengths)
+                if records is not None:
+                    records.append(whole)
+                yield whole
+    finally:
+        if records is not None:
+            records.close()
+
+
+def _scored(
+    chunks: Iterable[list[Line]],
+    settings: ScoreSettings,
+    scorer: Scorer | None,
+    ray: str | None,
+    workers: int | None,
+) -> Iterator[list[Record]]:
+    if ray is None:
+        work = scorer or make_scorer(settings)
+        yield from map(work, chunks)
+        return
+    from unmask.runs.cluster import spread
+
+    there = replace(settings, model=absolute(settings.model))
+    yield from _in_order(spread(chunks, partial(make_scorer, there), address=ray, workers=workers))
+
+
+def _in_order(numbered: Iterable[tuple[int, Result]]) -> Iterator[Result]:
+    """Hold back what is finished early until its turn comes."""
+    waiting: dict[int, Result] = {}
+    turn = 0
+    for number, result in numbered:
+        waiting[number] = result
+        while turn in waiting:
+            yield waiting.pop(turn)
+            turn += 1
+
+
+def _in_chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """Cut lines into parts of about the same work: a copy of each token, as long as the line."""
+    chunk: list[Line] = []
+    work = 0
+    for line in lines:
+        if chunk and (len(chunk) == LINES_AT_ONCE or work + len(line[1]) ** 2 > WORK_AT_ONCE):
+            yield chunk
+            chunk, work = [], 0
+        chunk.append(line)
+        work += len(line[1]) ** 2
+    if chunk:
+        yield chunk
+
+
+def _check_same(records: Records, settings: ScoreSettings, lengths: Lengths | None) -> dict[int, int]:
+    """Return what is done already, line number -> hash of its text; refuse records of other settings."""
+    of_any_length = None if lengths is None else {"name": lengths.name, "digest": lengths.digest}
+    wanted = {"key": SETTINGS, **settings.lasting(), "lengths": of_any_length}
+    if not len(records):
+        records.append(wanted)
+        return {}
+    first, *_ = itertools.islice(iter(records), 1)
+    if first != wanted:
+        changed = [k for k in wanted if first.get(k) != wanted[k]] or ["its first line"]
+        raise UsageError(
+            f"{records.path} holds the scores of another run (it differs in {', '.join(changed)}): give "
+            f"another --out, or the same options"
+        )
+    records.check_keys()
+    return {r["key"]: hash(r.get("text")) for r in records if r["key"] != SETTINGS}
+
+
+def _check_lines(path: Path, done: dict[int, int]) -> int:
+    """Return the number of the file's lines; refuse it if a line that was scored is another now, or gone."""
+    last = 0
+    for last, text in read_lines(path):
+        if last in done and done[last] != hash(text):
+            raise UsageError(
+                f"line {last} of {path} is not the one that was scored before: give another --out"
+            )
+    gone = [number for number in done if number not in range(1, last + 1)]
+    if gone:
+        raise UsageError(
+            f"{path} has {last} lines, and line {gone[0]} was scored before: give another --out, or the same "
+            f"file"
+        )
+    return last

@@ -1,0 +1,255 @@
+"""Which joint a text with many blanks gets, and why.
+
+By method:
+
+- `ag`: the grid, if one that holds every token is affordable, and else the chain of pairs, which leaves
+  nothing out;
+- `grid`, `chain`: as they say;
+- `product`: independent answers; `l2r`, `r2l`: the chain of single blanks in that order;
+- any other construction of a pair: the chain, its blocks of two made by that construction.
+
+What was chosen and why is among the notes that the user is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.errors import UsageError
+from unmask.inference.backoff_pair import PAIR_CANDIDATES, joined_on, pair_joint
+from unmask.inference.chain import Chain, Order
+from unmask.inference.grid_conditionals import (
+    AFFORDABLE_PASSES,
+    MOST_PASSES,
+    affordable_candidates,
+    check_grid,
+    grid_conditionals,
+    passes_of_grid,
+)
+from unmask.inference.independent import independent_joint
+from unmask.joints.grid import GridJoint
+from unmask.joints.joint import Joint, Token
+from unmask.joints.registry import CONSTRUCTIONS
+from unmask.models.masked_lm import MaskedLM
+from unmask.progress import Progress, silent
+from unmask.text.cloze import Cloze
+from unmask.text.support import Support
+
+GRID_OPTIONS = ("tolerance", "sweeps")
+CHAIN_OPTIONS = ("order", "block", "beam", "pairs")
+MOST_CANDIDATES = 512
+NO_GRID = "; a grid, which joins them all at once, would hold a few candidates a blank and nothing else"
+NO_GRID_TO_SCORE = "; a grid gives no probability to a token that is not among its candidates"
+
+
+def joint_of_blanks(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    *,
+    method: str = "ag",
+    candidates: int | str = "auto",
+    support: int | str = "auto",
+    include: Sequence[Token] = (),
+    scoring: bool = False,
+    progress: Progress = silent,
+    **options: Any,
+) -> Joint:
+    """Return the joint of any number of blanks.
+
+    Args:
+        mlm: the model.
+        cloze: the text.
+        method: `ag`, `grid`, `chain` or a construction of pairs.
+        candidates: tokens a blank in the grid, or in the blocks of two of the chain; `auto` takes what is
+            affordable.
+        support: the tokens that a blank may hold: `auto` or `words`, `all`, or a number of the likeliest.
+        include: tokens that are among the candidates of every blank of a grid; the chain is over every token.
+        scoring: a given filling is to be scored, which the reason told takes up.
+        progress: told of long work.
+        options: `order`, `block` (1 or 2), `beam`, `pairs` (the construction of its blocks of two) of the
+            chain; `tolerance`, `sweeps` of the grid; others go to the construction of pairs.
+    """
+    if candidates == "all":
+        raise UsageError(
+            f"all candidates at {len(cloze.blanks)} blanks are more combinations than can be asked about: "
+            f"give a number, or auto"
+        )
+    if isinstance(candidates, str) and candidates != "auto":
+        raise UsageError(f"expected a number of candidates, all or auto, got '{candidates}'")
+    if not isinstance(candidates, str) and not 1 <= candidates <= MOST_CANDIDATES:
+        raise UsageError(f"expected from 1 to {MOST_CANDIDATES} candidates a blank, got {candidates}")
+    supports, outside = supports_of(mlm, cloze, support, include)
+    if method == "product":
+        _check_options("product", options, ())
+        _check_no_candidates("product", candidates)
+        joint: Joint = independent_joint(mlm, cloze, supports)
+        why = f"{_count(cloze)}: each by itself"
+    elif method == "grid" or (method == "ag" and candidates == "auto" and _holds_all(supports)):
+        joint, why = _grid(mlm, cloze, supports, outside, candidates, include, progress, options)
+    else:
+        joint, why = _chain(mlm, cloze, supports, method, candidates, progress, options)
+        if method == "ag":
+            why += NO_GRID_TO_SCORE if scoring else NO_GRID
+    joint.evidence.setdefault("mass_outside_support", tuple(outside))
+    joint.evidence.setdefault("conditionals", joint.method)
+    joint.evidence |= {"why": why}
+    joint.cloze = replace(cloze, notes=(*cloze.notes, why))
+    return joint
+
+
+def _holds_all(supports: tuple[Support, ...]) -> bool:
+    """Whether a grid that is affordable holds every token that a blank may hold."""
+    return max(len(support) for support in supports) <= affordable_candidates(len(supports))
+
+
+def _grid(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    supports: tuple[Support, ...],
+    outside: Sequence[float],
+    candidates: int | str,
+    include: Sequence[Token],
+    progress: Progress,
+    options: dict[str, Any],
+) -> tuple[Joint, str]:
+    blanks = len(cloze.blanks)
+    _check_options("the grid", options, GRID_OPTIONS)
+    wanted = candidates if isinstance(candidates, int) else max(2, affordable_candidates(blanks))
+    count = min(wanted, max(len(s) for s in supports))
+    check_grid(blanks, count)
+    kept = tuple(
+        (*(int(s.ids[s.index(token)]) for token in include), *((cloze.truth[i],) if cloze.truth else ()))
+        for i, s in enumerate(supports)
+    )
+    table = grid_conditionals(mlm, cloze, supports, count, include=kept, progress=progress)
+    # what lies on no candidate: what the support leaves out, and what the grid leaves out of the support
+    left = zip(outside, table.evidence["mass_outside_support"], strict=True)
+    table.evidence["mass_outside_support"] = tuple(1 - (1 - cut) * (1 - lost) for cut, lost in left)
+    lost = max(table.evidence["mass_outside_support"])
+    held = max(len(s) for s in table.supports)  # more than asked for, if more were to be included
+    why = (
+        f"{_count(cloze)}: the grid of {held} candidates a blank, whose {passes_of_grid(blanks, held):,} "
+        f"forward passes are affordable (up to {AFFORDABLE_PASSES:,} by itself, {MOST_PASSES:,} when asked "
+        f"for); up to {100 * lost:.0f} % of a blank's mass, with all blank, is on no candidate"
+    )
+    return GridJoint(table, **options), why
+
+
+def _chain(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    supports: tuple[Support, ...],
+    method: str,
+    candidates: int | str,
+    progress: Progress,
+    options: dict[str, Any],
+) -> tuple[Joint, str]:
+    blanks = len(cloze.blanks)
+    single = method in ("l2r", "r2l")
+    default = list(reversed(range(blanks))) if method == "r2l" else "left-to-right"
+    order = _order(options.get("order", default))
+    block = options.get("block", 1 if single else 2)
+    if block not in (1, 2) or isinstance(block, bool):
+        raise UsageError(f"the blocks of a chain hold 1 or 2 blanks, got {block}")
+    for name in ("order", "block") if single else ():
+        if name in options:
+            raise UsageError(
+                f"{method} fills single blanks in its own order: leave out the option {name}, or take the "
+                f"method chain"
+            )
+    pairwise = options.get("pairs", method if method in CONSTRUCTIONS and not single else "ag")
+    if "pairs" in options and method in CONSTRUCTIONS and method not in ("ag", pairwise):
+        raise UsageError(
+            f"the chain's pairs are joined by {method} or by pairs={pairwise}: leave one of them out"
+        )
+    if pairwise not in CONSTRUCTIONS:
+        known = ", ".join(CONSTRUCTIONS)
+        raise UsageError(f"unknown construction '{pairwise}' of a chain's pairs: expected one of {known}")
+    if block == 1 and "pairs" in options:
+        raise UsageError("a chain of single blanks joins no pairs: leave out their construction, or block=1")
+    rest = {name: value for name, value in options.items() if name not in CHAIN_OPTIONS}
+    if single or block == 1:
+        _check_options(f"the chain of single blanks ({method})", rest, ())
+        _check_no_candidates("a chain of single blanks", candidates)
+    count = candidates if isinstance(candidates, int) else PAIR_CANDIDATES
+    make: Callable[..., Joint] = partial(pair_joint, method=pairwise, candidates=count, **rest)
+    chain = Chain(
+        mlm,
+        cloze,
+        supports,
+        order=order,
+        pair=None if block == 1 else lambda c, s: make(mlm, c, s),
+        beam=options.get("beam"),
+        progress=progress,
+        evidence={"candidates": count if block == 2 else None},
+    )
+    if isinstance(order, str):
+        shown = {"left-to-right": "left to right", "confidence": "the surest first"}[order]
+    else:
+        shown = "in the order " + ", ".join(str(b) for b in order)
+    largest = max(supports, key=len)
+    joined = joined_on((largest, largest), count)
+    on = "every token" if joined >= len(largest) else f"{joined} candidates"
+    what = "single blanks" if block == 1 else f"pairs (joined by {pairwise}, {on} a blank)"
+    why = f"{_count(cloze)}: the chain of {what}, {shown}"
+    if blanks == 1:  # a chain of nothing: there is no order, and no pair to join
+        why = "1 blank: the model's own answer, as by every method"
+    return chain, why
+
+
+def _count(cloze: Cloze) -> str:
+    return "1 blank" if len(cloze.blanks) == 1 else f"{len(cloze.blanks)} blanks"
+
+
+def _order(given: Any) -> Order:
+    """Read an order as the command line writes it, 2,0,1."""
+    if isinstance(given, str) and given not in ("left-to-right", "confidence"):
+        try:
+            return [int(part) for part in given.split(",")]
+        except ValueError:
+            raise UsageError(
+                f"unknown order '{given}' of a chain: expected left-to-right, confidence, or numbers of "
+                f"blanks as 2,0,1"
+            ) from None
+    if isinstance(given, float):
+        raise UsageError(f"the order of a chain is in whole numbers, the blanks' own as 2,0,1, got {given}")
+    return [given] if isinstance(given, int) else given
+
+
+def _check_no_candidates(what: str, candidates: int | str) -> None:
+    if isinstance(candidates, int):
+        raise UsageError(f"{what} is over every token and has no candidates: leave out their number")
+
+
+def _check_options(what: str, options: dict[str, Any], known: tuple[str, ...]) -> None:
+    for name in options:
+        if name not in known:
+            raise UsageError(f"{what} has no option '{name}': expected {' or '.join(known) or 'none'}")
+
+
+@torch.inference_mode()
+def supports_of(
+    mlm: MaskedLM, cloze: Cloze, support: int | str, include: Sequence[Token] = ()
+) -> tuple[tuple[Support, ...], list[float]]:
+    """Return the tokens that each blank may hold, and the mass outside them with all blank.
+
+    What is to be included, and what is known to stand there, is held however unlikely it is.
+    """
+    blanks = len(cloze.blanks)
+    tokens = Support.by_kind(mlm.vocabulary, support)
+    named = tuple(int(tokens.ids[tokens.index(token)]) for token in include)
+    if not isinstance(support, int):
+        return (tokens,) * blanks, [0.0] * blanks
+    states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
+    kept, outside = [], []
+    for i, state in enumerate(states):
+        log_m: Tensor = mlm.decoder(tokens.ids)(state).double().log_softmax(-1).cpu()
+        kept.append(tokens.likeliest(log_m, support, (*named, *((cloze.truth[i],) if cloze.truth else ()))))
+        outside.append(max(0.0, 1 - float(log_m[tokens.indices(kept[-1].ids)].exp().sum())))
+    return tuple(kept), outside

@@ -1,0 +1,358 @@
+"""Cross conditionals: the model asked about K tokens a side, and the rest completed.
+
+With K tokens at B one knows K whole columns of p(a|b); with K at A, K whole rows of p(b|a): 2K + 1 forward
+passes instead of 2V + 1. The unevaluated columns and rows are completed, so that the result is still a
+pair of conditionals over all V tokens, and every joint made from it a distribution over all V^2 pairs.
+
+- *plain*: p(a|b) = m(a) for an unevaluated b, its logits' normaliser the mean of the evaluated ones. The K
+  tokens are the likeliest by m.
+- *learned*: the state before the output layer is predicted from the token's input embedding, by a ridge
+  regression (`unmask.inference.kernel_ridge`) fitted on the K evaluated tokens of this very text, and goes
+  through the model's own output layer. Three eighths of the K tokens are the likeliest, the rest a random
+  sample of the others (`unmask.inference.weighted_sampling`), so that the regression has seen the kind of
+  token that it answers for.
+
+The completed tables are never formed in full. The `APART` likeliest tokens of a blank, and all those asked
+for by name, have a row or a column of their own; the others are gathered into `GROUPS` cells of like
+probability (`unmask.tables.token_groups`). A cell's row is the mean of the conditionals of its members,
+evaluated or predicted, a few of them standing for all: that mean is what the sums over unlikely contexts
+consist of.
+
+How far the completion may be trusted is measured, not assumed, by leaving out each evaluated token in turn
+(of the random part of the sample, where there is one) and completing it from the others. `evidence` holds
+
+- `completion_error`: the mean KL divergence of the model's true conditional from the completed one over the
+  tokens that were not evaluated, in nats;
+- `estimated_error`: what that does to log q of likely pairs under `ag`, to first order. There
+  log q(a, b) = log S(a, b) - log(x_a + y_b), S of likely pairs is known, and an error d(a|b) in the
+  conditionals moves log x_a by sum_b d(a|b) / (x_a + y_b) over sum_b p(a|b) / (x_a + y_b). With x = 1/m(a),
+  y = 1/m(b) and the left-out sample standing for all unevaluated b this is a number for each a; the estimate
+  is its mean size under m, on the worse of the two sides. Against exact tables it erred on the safe side.
+
+With `auto` candidates K starts at 64 and doubles while the estimated error is above a tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from unmask.errors import UsageError
+from unmask.inference.exact import Supports, both_blank, check_pair, decoded
+from unmask.inference.kernel_ridge import KernelRidge
+from unmask.inference.weighted_sampling import draw
+from unmask.models.masked_lm import MaskedLM
+from unmask.progress import Progress, silent
+from unmask.tables.pair_conditionals import PairConditionals
+from unmask.tables.token_groups import Cells
+from unmask.text.cloze import Cloze
+from unmask.text.support import Support
+
+Completion = Literal["plain", "learned"]
+APART = 1024
+GROUPS = 32
+MEMBERS = 8
+"""How many tokens of a group stand for it, beside those of it that were evaluated."""
+LIKELY_SHARE = 3 / 8
+"""Of the candidates of a learned completion; the others are random. Halves were worse with few candidates."""
+FIRST_CANDIDATES = 64
+MOST_CANDIDATES = 512
+TOLERANCE = 0.06
+"""Nats of `estimated_error` down to which `auto` doubles the candidates."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One blank: its tokens, how they are gathered, and which of them the model is asked about.
+
+    Attributes:
+        support: the tokens that it may hold.
+        alone: log m of each, [tokens].
+        cells: how they are gathered.
+        likely, random: the evaluated tokens, as indices into the support.
+        stands_for: how many tokens that are not evaluated each random one stands for, [random].
+    """
+
+    support: Support
+    alone: Tensor
+    cells: Cells
+    likely: Tensor
+    random: Tensor
+    stands_for: Tensor
+
+    @property
+    def evaluated(self) -> Tensor:
+        """All the tokens that the model is asked about: the likely ones, then the random ones."""
+        return torch.cat([self.likely, self.random])
+
+    @property
+    def open(self) -> bool:
+        """Whether there are tokens that the model is not asked about."""
+        return len(self.evaluated) < len(self.support)
+
+
+def check_completion(completion: Completion) -> None:
+    """Refuse a completion that there is not."""
+    if completion not in ("plain", "learned"):
+        raise UsageError(f"unknown completion '{completion}': expected plain or learned")
+
+
+@torch.inference_mode()
+def cross_conditionals(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    supports: Supports,
+    candidates: int | Literal["auto"] = "auto",
+    *,
+    completion: Completion = "learned",
+    include: tuple[Sequence[int], Sequence[int]] = ((), ()),
+    apart: int = APART,
+    tolerance: float = TOLERANCE,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> PairConditionals:
+    """Ask the model about `candidates` tokens a side and complete the rest.
+
+    Args:
+        mlm: the model.
+        cloze: a text with two blanks.
+        supports: the tokens that A and B may hold.
+        candidates: how many tokens to evaluate at each side, from 1 to the size of the support; `auto` takes
+            64, then twice as many while the estimated error is above the tolerance, 512 at the most.
+        completion: how to complete the others, `plain` or `learned`.
+        include: token ids that must be among those evaluated at A and at B.
+        apart: how many of the likeliest tokens of each blank have a row or a column of their own.
+        tolerance: the estimated error of log q, in nats, that `auto` is content with.
+        seed: of the random part of the sample.
+        progress: told of the forward passes.
+    """
+    check_pair(cloze)
+    check_completion(completion)
+    most = max(len(support) for support in supports)
+    auto = candidates == "auto"
+    wanted = min(FIRST_CANDIDATES, most) if candidates == "auto" else candidates
+    if not 1 <= wanted <= most:
+        raise UsageError(f"expected from 1 to {most} candidates (the tokens a blank may hold), got {wanted}")
+    if apart < 1:
+        raise UsageError(f"expected at least one token apart, got {apart}")
+    alone = both_blank(mlm, cloze, supports)
+    asker = _Asker(mlm, cloze, progress)
+    while True:
+        sides = _sides(supports, alone, wanted, completion, include, apart, seed)
+        a_given_b, b_given_a = (
+            _Direction(mlm, sides[n], sides[1 - n], asker(n, sides[n]), completion) for n in (1, 0)
+        )
+        judgements = [found for found in (a_given_b.judgement, b_given_a.judgement) if found is not None]
+        estimate = max((found.shift for found in judgements), default=None)
+        if not auto or wanted >= min(MOST_CANDIDATES, most) or (estimate or 0.0) <= tolerance:
+            break
+        wanted = min(2 * wanted, most)
+    a, b = sides
+    evidence: dict[str, Any] = {
+        "conditionals": "cross",
+        "candidates": wanted,
+        "completion": completion,
+        "seed": seed,
+        "passes": asker.passes + 1,
+        "completion_error": {
+            name: direction.judgement and direction.judgement.divergence
+            for name, direction in (("a_given_b", a_given_b), ("b_given_a", b_given_a))
+        },
+        "estimated_error": estimate,
+        "apart": [int((side.cells.counts == 1).sum()) for side in sides],
+        "evaluated": (a.evaluated, b.evaluated),
+    }
+    if auto:
+        evidence["tolerance"] = tolerance
+    (a_table, a_log_z), (b_table, b_log_z) = a_given_b.table(), b_given_a.table()
+    made = PairConditionals(
+        a_table.T.contiguous(),
+        b_table,
+        a.cells.mean(a.alone),
+        b.cells.mean(b.alone),
+        a_log_z,
+        b_log_z,
+        *supports,
+        evidence,
+        a_cells=None if a.cells.apart else a.cells,
+        b_cells=None if b.cells.apart else b.cells,
+    )
+    return made.made_linear()
+
+
+def _sides(
+    supports: Supports,
+    alone: tuple[Tensor, Tensor],
+    candidates: int,
+    completion: Completion,
+    include: tuple[Sequence[int], Sequence[int]],
+    apart: int,
+    seed: int,
+) -> tuple[Side, Side]:
+    """Choose what to ask about each blank, and which tokens share a cell.
+
+    More candidates with the same seed hold all that fewer hold.
+    """
+    made = []
+    generator = torch.Generator().manual_seed(seed)
+    share = candidates if completion == "plain" else max(1, int(LIKELY_SHARE * candidates))
+    for support, log_m, named in zip(supports, alone, include, strict=True):
+        order = log_m.argsort(descending=True, stable=True).cpu()
+        first = torch.tensor([support.index(token) for token in dict.fromkeys(named)], dtype=torch.long)
+        ranked = torch.cat([first, order[~torch.isin(order, first)]])
+        likely = ranked[: max(share, len(first))]
+        random, stands_for = draw(log_m.cpu(), likely, candidates - len(likely), generator)
+        alone_cells = ranked[: max(apart, len(likely))]
+        if len(support) <= 2 * apart:  # groups would save little
+            cells = Cells.singles(len(support))
+        else:
+            cells = Cells.gathered(log_m, alone_cells, GROUPS)
+        made.append(Side(support, log_m, cells, likely, random, stands_for))
+    return made[0], made[1]
+
+
+class _Asker:
+    """Asks the model about tokens of a blank, each of them once."""
+
+    def __init__(self, mlm: MaskedLM, cloze: Cloze, progress: Progress) -> None:
+        self._mlm, self._cloze, self._progress = mlm, cloze, progress
+        self._known: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
+
+    def __call__(self, blank: int, side: Side) -> Tensor:
+        """Return the states at the other blank for the side's evaluated tokens, [evaluated, features]."""
+        known = self._known[blank]
+        tokens = side.support.ids[side.evaluated].tolist()
+        new = [token for token in tokens if token not in known]
+        if new:
+            asked = self._cloze.blanks[1 - blank]
+            states = self._mlm.filled_states(self._cloze, blank, torch.tensor(new), asked, self._progress)
+            known.update(zip(new, states.to(self._mlm.tables_on), strict=True))
+        return torch.stack([known[token] for token in tokens])
+
+    @property
+    def passes(self) -> int:
+        """How many texts the model has read."""
+        return sum(len(known) for known in self._known)
+
+
+class Judgement(NamedTuple):
+    """What leaving out evaluated tokens shows: the mean KL divergence, and the shift of log x it makes."""
+
+    divergence: float
+    shift: float
+
+
+class _Direction:
+    """What one blank says given the tokens of the other, some of them evaluated.
+
+    Attributes:
+        judgement: how good the completion is; None where nothing is completed, or nothing is known of it.
+    """
+
+    def __init__(
+        self, mlm: MaskedLM, filled: Side, asked: Side, states: Tensor, completion: Completion
+    ) -> None:
+        """`states` are those at the asked blank for the evaluated tokens, [evaluated, features]."""
+        self._mlm, self._filled, self._asked, self._states = mlm, filled, asked, states
+        self._fit: KernelRidge | None = None
+        self.judgement: Judgement | None = None
+        if not filled.open or (completion == "learned" and len(states) == 1):
+            return  # nothing to complete, or nothing to learn from
+        judged = slice(len(filled.likely), None) if len(filled.random) else slice(None)
+        truth, _ = decoded(mlm, states, asked.support)
+        without = asked.alone.to(truth).expand_as(truth[judged])
+        if completion == "learned":
+            self._fit = KernelRidge(self._features(filled.evaluated), states)
+            without, _ = decoded(mlm, self._fit.left_out[judged].to(states.dtype), asked.support)
+        self.judgement = _judge(filled, asked, judged, truth, without)
+
+    def table(self) -> tuple[Tensor, Tensor]:
+        """Return log-probabilities [filled cells, asked cells], and the normalisers [filled cells]."""
+        mlm, asked, cells = self._mlm, self._asked, self._filled.cells
+        needed, cell = _members(self._filled)
+        where = torch.full((len(self._filled.support),), -1)
+        where[self._filled.evaluated] = torch.arange(len(self._states))
+        known = where[needed] >= 0
+        states = self._states[where[needed[known]]]
+        if self._fit is None:
+            known_rows, known_z = decoded(mlm, states, asked.support, asked.cells)
+            rows = asked.cells.mean(asked.alone).to(known_rows).repeat(len(needed), 1)
+            log_z = known_z.mean().repeat(len(needed))
+            rows[known], log_z[known] = known_rows, known_z
+        else:
+            every = torch.empty(len(needed), states.shape[1], dtype=states.dtype, device=states.device)
+            every[known] = states
+            every[~known] = self._fit(self._features(needed[~known])).to(states.dtype)
+            rows, log_z = decoded(mlm, every, asked.support, asked.cells)
+        if cells.apart:
+            return rows, log_z
+        return _mean_rows(rows, cell, len(cells)), _mean(log_z, cell, len(cells))
+
+    def _features(self, tokens: Tensor) -> Tensor:
+        ids = self._filled.support.ids[tokens]
+        return self._mlm.input_embeddings[ids.to(self._mlm.device)].to(self._mlm.tables_on)
+
+
+def _judge(filled: Side, asked: Side, judged: slice, truth: Tensor, without: Tensor) -> Judgement:
+    """Compare conditionals with their completions, both as log-probabilities.
+
+    Args:
+        filled: the blank that holds the contexts.
+        asked: the blank that the conditionals are of.
+        judged: which of the evaluated contexts were left out.
+        truth: the conditionals of all evaluated contexts, [evaluated, asked tokens].
+        without: the completed ones of those left out, [judged, asked tokens].
+    """
+    p = truth.exp()
+    m = asked.alone.float().exp()
+    stands_for = filled.stands_for.to(p)
+    if not len(stands_for):  # no random sample: all that were evaluated alike
+        stands_for = p.new_full((len(without),), (len(filled.support) - len(filled.evaluated)) / len(without))
+    divergences = (p[judged] * (truth[judged] - without)).sum(1)
+    x, y = (-asked.alone.float()).exp(), (-filled.alone[filled.evaluated].float()).exp()
+    weight = (x[None, :] + y[:, None]).reciprocal_()
+    wrong = stands_for @ ((without.exp() - p[judged]) * weight[judged])
+    p *= weight
+    total = (p.sum(0) + stands_for @ p[judged]).clamp_min(torch.finfo(p.dtype).tiny)
+    return Judgement(
+        float(stands_for @ divergences / stands_for.sum()), float((m * (wrong / total).abs()).sum())
+    )
+
+
+def _members(side: Side) -> tuple[Tensor, Tensor]:
+    """Return the tokens whose conditionals make up the cells', and the cell of each.
+
+    A token alone is its cell's only one. A group has those that were evaluated, and `MEMBERS` others spread
+    evenly over it.
+    """
+    cells = side.cells
+    if cells.apart:
+        every = torch.arange(len(side.support))
+        return every, every
+    chosen = torch.zeros(len(side.support), dtype=torch.bool)
+    chosen[side.evaluated] = True
+    steps = torch.linspace(0, 1, MEMBERS + 2, dtype=torch.float64)[1:-1]
+    spread = cells.starts[:, None] + (steps * cells.counts[:, None]).long()
+    chosen[cells.order[spread.unique()]] = True
+    needed = chosen.nonzero()[:, 0]
+    return needed, cells.of[needed]
+
+
+def _mean_rows(log_rows: Tensor, cell: Tensor, cells: int) -> Tensor:
+    """Return the log of the mean probability of the rows of each cell, [cells, columns]."""
+    counts = torch.bincount(cell, minlength=cells)
+    table = torch.empty(cells, log_rows.shape[1], dtype=log_rows.dtype, device=log_rows.device)
+    single = counts[cell] == 1
+    table[cell[single]] = log_rows[single]
+    for group in (counts > 1).nonzero()[:, 0].tolist():
+        table[group] = log_rows[cell == group].logsumexp(0) - counts[group].log()
+    return table
+
+
+def _mean(values: Tensor, cell: Tensor, cells: int) -> Tensor:
+    sums = torch.zeros(cells, dtype=values.dtype, device=values.device).index_add_(0, cell, values)
+    return sums / torch.bincount(cell, minlength=cells).to(sums)

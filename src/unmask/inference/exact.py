@@ -1,0 +1,146 @@
+"""Exact conditionals: the model asked about every token at each side, V_a + V_b + 1 forward passes.
+
+Also what exact and cross conditionals share: the answers with both blank, and states decoded into tables.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from unmask.errors import RunError, UsageError
+from unmask.memory import show_bytes
+from unmask.models.masked_lm import MaskedLM
+from unmask.progress import Progress, silent
+from unmask.tables.lazy_table import Recomputed
+from unmask.tables.pair_conditionals import PairConditionals
+from unmask.tables.token_groups import Cells
+from unmask.text.cloze import Cloze
+from unmask.text.support import Support
+
+STATES_AT_ONCE = 256
+WORKING = 2**28
+"""Bytes of a memory budget that are left to batches and blocks (a quarter of a budget below a gigabyte)."""
+
+Supports: TypeAlias = tuple[Support, Support]
+"""The tokens that A and B may hold."""
+
+
+@torch.inference_mode()
+def exact_conditionals(
+    mlm: MaskedLM, cloze: Cloze, supports: Supports, progress: Progress = silent
+) -> PairConditionals:
+    """Ask the model for every token at each side: V_a + V_b + 1 forward passes."""
+    check_pair(cloze)
+    fits = tables_fit(mlm, len(supports[0]), len(supports[1]))
+    alone = both_blank(mlm, cloze, supports)
+    # the columns of p(a|b) come from fillings of B seen at A; the rows of p(b|a) from fillings of A seen at B
+    a_states = mlm.filled_states(cloze, 1, supports[1].ids, cloze.blanks[0], progress)
+    b_states = mlm.filled_states(cloze, 0, supports[0].ids, cloze.blanks[1], progress)
+    a_table: Tensor | Recomputed
+    b_table: Tensor | Recomputed
+    if fits:
+        a_table, a_log_z = decoded(mlm, a_states, supports[0], as_columns=True)
+        b_table, b_log_z = decoded(mlm, b_states, supports[1])
+    else:
+        a_table, a_log_z = recomputed(mlm, a_states, supports[0], by_asked=True)
+        b_table, b_log_z = recomputed(mlm, b_states, supports[1], by_asked=False)
+    evidence = {"conditionals": "exact", "passes": len(supports[0]) + len(supports[1]) + 1, "held": fits}
+    made = PairConditionals(a_table, b_table, *alone, a_log_z, b_log_z, *supports, evidence)
+    return made.made_linear()
+
+
+def check_pair(cloze: Cloze) -> None:
+    """Insist on two blanks."""
+    if len(cloze.blanks) != 2:
+        raise UsageError(f"a pair joint needs two blanks, got {len(cloze.blanks)}")
+
+
+def table_bytes(rows: int, columns: int) -> int:
+    """Return what the two tables of a pair take, in float32."""
+    return 2 * 4 * rows * columns
+
+
+def tables_fit(mlm: MaskedLM, rows: int, columns: int) -> bool:
+    """Tell whether a pair's tables fit the memory budget; refuse those that can't be recomputed either."""
+    needed = table_bytes(rows, columns)
+    if needed <= mlm.memory - min(WORKING, mlm.memory // 4):
+        return True
+    if mlm.output_weights(torch.zeros(1, dtype=torch.long)) is None:
+        fitting = math.isqrt(mlm.memory // table_bytes(1, 1) * 3 // 4)
+        raise RunError(
+            f"the tables of {rows} by {columns} tokens need {show_bytes(needed)}, but the memory budget is "
+            f"{show_bytes(mlm.memory)}: raise --memory, or take --support {fitting} for the likeliest tokens"
+        )
+    return False
+
+
+def both_blank(mlm: MaskedLM, cloze: Cloze, supports: Supports) -> tuple[Tensor, Tensor]:
+    """Return log m(a) and log m(b): the model's answers with both blank, over the supports."""
+    states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
+    a, b = (
+        mlm.decoder(support.ids)(state).to(mlm.tables_on).double().log_softmax(-1)
+        for state, support in zip(states, supports, strict=True)
+    )
+    return a, b
+
+
+def decoded(
+    mlm: MaskedLM, states: Tensor, support: Support, cells: Cells | None = None, *, as_columns: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Return log-probabilities over the support [states, support] and the logits' normalisers [states].
+
+    `cells` gathers the tokens: [states, cells], what a single token of each has on the average.
+    `as_columns` lays the table out [support, states].
+    """
+    gather = None if cells is None or cells.apart else _Gatherer(cells, mlm.tables_on)
+    decode = mlm.decoder(support.ids if gather is None else support.ids[gather.order])
+    width = len(support) if gather is None else len(gather.counts)
+    shape = (width, len(states)) if as_columns else (len(states), width)
+    table = torch.empty(shape, device=mlm.tables_on)
+    by_state = table.T if as_columns else table
+    log_z = torch.empty(len(states), device=mlm.tables_on, dtype=torch.float64)
+    for start in range(0, len(states), STATES_AT_ONCE):
+        part = slice(start, start + STATES_AT_ONCE)
+        block = decode(states[part].to(mlm.device)).to(mlm.tables_on)
+        total = block.logsumexp(1)
+        log_z[part] = total
+        block = block.sub_(total[:, None])
+        by_state[part] = block if gather is None else gather(block)
+    return table, log_z
+
+
+def recomputed(
+    mlm: MaskedLM, states: Tensor, support: Support, *, by_asked: bool
+) -> tuple[Recomputed, Tensor]:
+    """Return the same table in a form that is computed wherever it is read, and the normalisers [states]."""
+    found = mlm.output_weights(support.ids)
+    assert found is not None
+    weights, offset = (part.to(mlm.tables_on) for part in found)
+    states = states.to(mlm.tables_on)
+    log_z = torch.empty(len(states), device=mlm.tables_on, dtype=torch.float64)
+    for start in range(0, len(states), STATES_AT_ONCE):
+        part = slice(start, start + STATES_AT_ONCE)
+        log_z[part] = torch.addmm(offset, states[part], weights.T).logsumexp(1)
+    return Recomputed(weights, offset, states, log_z, by_asked), log_z
+
+
+class _Gatherer:
+    """Turns log-probabilities of tokens, in the order of their cells, into those of cells."""
+
+    def __init__(self, cells: Cells, device: torch.device) -> None:
+        self.order, self.counts = cells.order, cells.counts.to(device)
+        self._lead = int((cells.counts == 1).long().cumprod(0).sum())  # cells of one token come first
+        grouped = torch.arange(self._lead, len(cells)).repeat_interleave(cells.counts[self._lead :].long())
+        self._sums = torch.zeros(len(grouped), len(cells) - self._lead, device=device)
+        self._sums[torch.arange(len(grouped)), grouped - self._lead] = 1
+        self._sums /= self.counts[self._lead :].to(self._sums)
+
+    def __call__(self, block: Tensor) -> Tensor:
+        """[states, tokens] -> [states, cells]."""
+        means = block[:, self._lead :].exp() @ self._sums
+        logs = means.clamp_min(torch.finfo(means.dtype).tiny).log()
+        return torch.cat([block[:, : self._lead], logs], dim=1)

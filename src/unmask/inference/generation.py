@@ -1,0 +1,258 @@
+"""Texts drawn from a model: whole ones, the rest of one, or what is missing in one.
+
+The blanks come from a template (`The [MASK] ___ here.`), or are so many tokens after a prefix, or nothing but
+so many tokens. They are filled by one of the samplers:
+
+- `joint`: from the joint of the blanks, which for more than two is the grid or the chain (exact, independent
+draws);
+- `chain`: from the chain of blocks of two (exact, independent draws over every token);
+- `gibbs`, `block-gibbs`, `metropolis`: by Markov chains (`unmask.inference.markov_chains`), with diagnostics.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.errors import UsageError
+from unmask.inference.auto_method import supports_of
+from unmask.inference.backoff_pair import PAIR_CANDIDATES
+from unmask.inference.conditional_sampler import ModelField
+from unmask.inference.convergence import FEWEST_SWEEPS, diagnose, require_arviz, settled_below
+from unmask.inference.markov_chains import BlockGibbs, Draws, Gibbs, Kernel, Metropolis, run_chains
+from unmask.inference.sentences import Reader
+from unmask.joints.registry import CONSTRUCTIONS
+from unmask.models.masked_lm import MaskedLM
+from unmask.progress import Progress, silent
+from unmask.text.cloze import Cloze, check_encoding, has_blank, parse_blanks, unknown_note
+
+SAMPLERS = ("joint", "chain", "gibbs", "block-gibbs", "metropolis")
+MARKOV = ("gibbs", "block-gibbs", "metropolis")
+
+
+def cloze_of(
+    mlm: MaskedLM,
+    template: str | None = None,
+    *,
+    length: int | None = None,
+    prefix: str | None = None,
+    truncate: bool = False,
+) -> Cloze:
+    """Return the text to be filled: a template, or `length` blanks after a prefix or after nothing."""
+    if template is not None:
+        if length is not None or prefix is not None:
+            raise UsageError("a template has its own blanks: leave out --length and --prefix")
+        return parse_blanks(template, mlm.vocabulary, mlm.window, truncate=truncate)
+    if length is None:
+        raise UsageError(
+            "expected a text with blanks (or --template), or --length for a number of tokens to draw"
+        )
+    if length < 1:
+        raise UsageError(f"expected to draw at least 1 token, got --length {length}")
+    if truncate:
+        raise UsageError("only a template can be cut to the window: leave out --truncate, or give a template")
+    check_encoding(prefix or "")
+    read = Reader(mlm)
+    before = read(prefix or "").tokens
+    if has_blank(prefix or "", mlm.vocabulary):
+        raise UsageError("the prefix has a blank: give it as a template, and leave out --length and --prefix")
+    unknown = mlm.tokenizer.unk_token_id
+    special = [t for t in before if t in mlm.vocabulary.special_ids and t != unknown]
+    if special:
+        raise UsageError(
+            f"the prefix spells {mlm.vocabulary.token(special[0])}, a special token: leave it out"
+        )
+    sentence = read.of_ids([*before, *[mlm.vocabulary.mask_id] * length])
+    if len(sentence.ids) > mlm.window:
+        room = mlm.window - len(sentence.ids) + length
+        raise UsageError(
+            f"{length} tokens after the prefix make a text of {len(sentence.ids)}, but the model's window "
+            f"holds {mlm.window}: " + (f"take --length {room} or less" if room > 0 else "shorten the prefix")
+        )
+    blanks = sentence.positions[len(before) :]
+    start = (prefix or "").rstrip()
+    gap = " " if mlm.vocabulary.spaced or any(c.isspace() for c in start.lstrip()) else ""
+    note = unknown_note(sentence.ids, mlm.vocabulary)
+    notes = () if note is None else (note,)
+    pieces = (start + gap if start else "", *[gap] * (length - 1), "")
+    return Cloze(sentence.ids, blanks, pieces, mlm.vocabulary, notes=notes)
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Fillings drawn by Markov chains, [chains, draws, blanks], and how the chains fared."""
+
+    draws: Draws
+    cloze: Cloze
+    passes: int
+    diagnostics: dict[str, dict[str, float | None]]
+    notes: tuple[str, ...]
+    evidence: dict[str, Any]
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """The texts that each chain drew."""
+        return [[self.cloze.filled(row) for row in chain] for chain in self.draws.ids.tolist()]
+
+
+def sample_by_markov_chain(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    sampler: str,
+    *,
+    chains: int = 4,
+    draws: int = 10,
+    burn_in: int = 50,
+    thin: int = 10,
+    energy: str = "mrf-prob",
+    method: str = "ag",
+    candidates: int | str = "auto",
+    support: int | str = "auto",
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Generated:
+    """Draw fillings by Gibbs, block-Gibbs or Metropolis-Hastings.
+
+    Args:
+        mlm: the model.
+        cloze: the text.
+        sampler: `gibbs`, `block-gibbs` or `metropolis`.
+        chains: how many run side by side.
+        draws: how many fillings each gives.
+        burn_in: sweeps before the first.
+        thin: sweeps between two.
+        energy: the target of `metropolis`, `mrf-prob` or `mrf-logit`.
+        method: the construction that joins the pairs of `block-gibbs`.
+        candidates: tokens a blank on which they are joined.
+        support: the tokens that a blank may hold.
+        seed: of all that is drawn.
+        progress: told of sweeps.
+    """
+    require_arviz()
+    if method not in CONSTRUCTIONS:
+        raise UsageError(f"unknown method '{method}': expected one of {', '.join(CONSTRUCTIONS)}")
+    if candidates != "auto" and (not isinstance(candidates, int) or candidates < 1):
+        raise UsageError(
+            f"the pairs of {sampler} are joined on 1 candidate or more, or auto, got {candidates}"
+        )
+    supports, outside = supports_of(mlm, cloze, support)
+    count = candidates if isinstance(candidates, int) else PAIR_CANDIDATES
+    field = ModelField(mlm, cloze, supports, method=method, candidates=count)
+    kernel: Kernel
+    if sampler == "metropolis":
+        kernel = Metropolis(field, energy)
+    elif sampler == "block-gibbs":
+        kernel = BlockGibbs(field) if len(cloze.blanks) > 1 else Gibbs(field)
+    elif sampler == "gibbs":
+        kernel = Gibbs(field)
+    else:
+        raise UsageError(f"unknown sampler '{sampler}': expected one of {', '.join(SAMPLERS)}")
+    generator = torch.Generator().manual_seed(seed)
+    found = run_chains(
+        kernel,
+        chains=chains,
+        draws=draws,
+        burn_in=burn_in,
+        thin=thin,
+        generator=generator,
+        progress=progress,
+    )
+    diagnostics = diagnose(found.sweeps)
+    notes = _law(sampler, len(cloze.blanks)) + verdict(diagnostics, chains, draws, thin)
+    evidence = {
+        "method": method if sampler == "block-gibbs" else sampler,
+        "candidates": count if sampler == "block-gibbs" else None,
+        "support": supports[0].name,
+        "support_sizes": [len(s) for s in supports],
+        "mass_outside_support": outside,
+    }
+    return Generated(found, cloze, field.passes, diagnostics, tuple(notes), evidence)
+
+
+def _law(sampler: str, blanks: int) -> list[str]:
+    """Say what the chains settle at, where that is no joint that could be written down."""
+    # one blank is drawn from its own distribution, and a pair of block-Gibbs from its joint
+    if sampler == "metropolis" or blanks == 1 or (sampler == "block-gibbs" and blanks == 2):
+        return []
+    if blanks == 2:
+        return [
+            "the model's conditionals need not fit together, so what these chains settle at depends on which "
+            "blank is redrawn last: for two blanks --method gibbs, without --sampler, computes that law, the "
+            "mean of both cases, and draws from it"
+        ]
+    return [
+        "the model's conditionals need not fit together, so these chains settle at no joint that could "
+        "be written down: use --sampler chain or metropolis for draws from a known distribution"
+    ]
+
+
+def verdict(diagnostics: dict[str, dict[str, float | None]], chains: int, draws: int, thin: int) -> list[str]:
+    """Say whether the chains have settled, if they have not or if it can't be told."""
+    sweeps = draws * thin
+    if sweeps < FEWEST_SWEEPS:
+        return [
+            f"too few sweeps to judge whether the chains have settled, {sweeps} a chain after the burn-in: "
+            f"{FEWEST_SWEEPS} are needed, so take --thin {-(-FEWEST_SWEEPS // draws)} or more, or -n "
+            f"{chains * (-(-FEWEST_SWEEPS // thin) - 1) + 1} or more"
+        ]
+    if chains == 1:
+        return ["one chain can't be compared with others: take --chains 2 or more to see whether it settled"]
+    rhats = [row["rhat"] for row in diagnostics.values() if row["rhat"] is not None]
+    if not rhats:
+        return ["the chains never moved from one and the same filling: whether they settled can't be told"]
+    if math.isinf(max(rhats)):
+        return [
+            "R-hat is infinite: chains stand still at different fillings and have not settled, take more "
+            "--burn-in and --thin"
+        ]
+    if max(rhats) > settled_below(sweeps):
+        return [f"R-hat reaches {max(rhats):.2f}: the chains have not settled, take more --burn-in or --thin"]
+    return []
+
+
+def generated_answer(
+    generated: Generated, mlm: MaskedLM, sampler: str, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the draws of Markov chains as plain data."""
+    accepted = generated.draws.accepted
+    rows: list[dict[str, Any]] = []
+    weights: Tensor = generated.draws.log_weights
+    sweeps = generated.draws.sweeps.ids.shape[1]
+    for chain, texts in enumerate(generated.texts):
+        for n, text in enumerate(texts):
+            ids = generated.draws.ids[chain, n].tolist()
+            rows.append(
+                {
+                    "chain": chain,
+                    "text": text,
+                    "ids": ids,
+                    "tokens": [mlm.vocabulary.token(i) for i in ids],
+                    "log_weight": float(weights[chain, n]),
+                }
+            )
+    return {
+        "model": mlm.name,
+        "engine": mlm.engine,
+        "sampler": sampler,
+        **settings,
+        **generated.evidence,
+        "length": len(generated.cloze.ids),
+        "blank_positions": list(generated.cloze.blanks),
+        "passes": generated.passes,
+        "sweeps": sweeps,
+        "accept_rates": None if accepted is None else accepted.tolist(),
+        "diagnostics": {
+            name: {
+                "ess": row["ess"],
+                "rhat": None if row["rhat"] == math.inf else row["rhat"],  # JSON has no infinity
+                "settled": None if row["rhat"] is None else row["rhat"] <= settled_below(sweeps),
+            }
+            for name, row in generated.diagnostics.items()
+        },
+        "notes": [*generated.cloze.notes, *generated.notes],
+        "samples": rows,
+    }

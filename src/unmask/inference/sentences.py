@@ -1,0 +1,90 @@
+"""Sentences as token ids, read line by line.
+
+A sentence is what the tokenizer makes of a line, special tokens at its ends included; `positions` are the
+tokens of the text itself, which are scored, and `words` says which of them belong to one word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unmask.models.masked_lm import MaskedLM
+from unmask.text.cloze import Cloze
+from unmask.text.vocabulary import Vocabulary
+from unmask.text.word_marks import ends_in_mark, word_parts
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A line's token ids [length], the positions of its own tokens, and the number of the word of each."""
+
+    ids: tuple[int, ...]
+    positions: tuple[int, ...]
+    words: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The ids of the sentence's own tokens."""
+        return tuple(self.ids[p] for p in self.positions)
+
+    def cloze(self, vocabulary: Vocabulary) -> Cloze:
+        """Return the sentence with every token of its own masked."""
+        blanks = set(self.positions)
+        ids = tuple(vocabulary.mask_id if i in blanks else t for i, t in enumerate(self.ids))
+        return Cloze(ids, self.positions, ("",) * (len(self) + 1), vocabulary, self.tokens)
+
+
+Hidden = Callable[[Sentence, int], Iterable[int]]
+"""Which tokens (numbered within the sentence) are masked when one of them is asked for."""
+
+
+class Reader:
+    """Turns lines into sentences of a model."""
+
+    def __init__(self, mlm: MaskedLM) -> None:
+        self.mlm = mlm
+        self._inside, self._ends = word_parts(mlm.vocabulary)[1], ends_in_mark(mlm.vocabulary)
+        self._frame = _frame(mlm.tokenizer)
+
+    def __call__(self, text: str) -> Sentence:
+        """Tokenize a line; one of nothing, or of spaces, which are tokens to some, is of length 0."""
+        tokenizer = self.mlm.tokenizer
+        ids = tokenizer(text if text.strip() else "", verbose=False)["input_ids"]
+        before, after = self._frame
+        return self.of_ids(ids[before : len(ids) - after])
+
+    def of_ids(self, tokens: Sequence[int]) -> Sentence:
+        """Make the sentence of a text's own token ids, with the model's special tokens around them."""
+        before, after = self._frame
+        empty = self.mlm.tokenizer("", verbose=False)["input_ids"]
+        ids = (*empty[:before], *tokens, *empty[len(empty) - after :])
+        words, word = [], -1
+        for n, token in enumerate(tokens):
+            known = 0 <= token < len(self._inside) and n > 0 and tokens[n - 1] < len(self._ends)
+            if not (known and self._inside[token]) or self._ends[tokens[n - 1]]:
+                word += 1
+            words.append(word)
+        return Sentence(ids, tuple(range(before, before + len(tokens))), tuple(words))
+
+
+def _frame(tokenizer: Any) -> tuple[int, int]:
+    """Return how many special tokens stand before and after a text."""
+    empty = list(tokenizer("", verbose=False)["input_ids"])
+    probe = list(tokenizer("a b", verbose=False)["input_ids"])
+    before = 0
+    while before < len(empty) and empty[before] == probe[before]:
+        before += 1
+    return before, len(empty) - before
+
+
+def masked_copy(sentence: Sentence, places: Iterable[int], mask_id: int) -> tuple[int, ...]:
+    """Return the ids of a sentence with some of its tokens, numbered within it, masked."""
+    ids = list(sentence.ids)
+    for place in places:
+        ids[sentence.positions[place]] = mask_id
+    return tuple(ids)

@@ -1,0 +1,47 @@
+"""hcb: Hammersley-Clifford-Besag, q(a, b) proportional to p(a|b) / p(a*|b) p(b|a*).
+
+Besag's (1974) factorisation from a fixed pivot a*: exact when the conditionals are compatible, whatever
+the pivot. For incompatible ones the answer depends on the pivot and on which blank it is taken from, so
+both are options: `pivot` (a token; by default argmax m) and `order`, `ab` as above or
+`ba`, its mirror q(a, b) proportional to p(b|a) / p(b*|a) p(a|b*). Compared in Torroba Hennigen & Kim
+(2023).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor
+
+from unmask.errors import UsageError
+from unmask.joints.joint import Token
+from unmask.joints.pair import NormalisedJoint
+from unmask.tables.pair_conditionals import EVERYTHING, Index, PairConditionals
+
+
+class HammersleyCliffordBesag(NormalisedJoint):
+    """Besag's joint from a pivot token."""
+
+    def __init__(
+        self, conditionals: PairConditionals, *, order: Literal["ab", "ba"] = "ab", pivot: Token | None = None
+    ) -> None:
+        super().__init__(conditionals, method="hcb")
+        if order not in ("ab", "ba"):
+            raise UsageError(f"unknown order '{order}' of hcb: expected ab (pivot in the first blank) or ba")
+        self.order = order
+        alone = conditionals.a_alone if order == "ab" else conditionals.b_alone
+        support = self.supports[0 if order == "ab" else 1]
+        cells = self.cells[0 if order == "ab" else 1]
+        self.pivot = token = int(cells.spread(alone).argmax()) if pivot is None else support.index(pivot)
+        at = cells.of[token : token + 1].to(conditionals.device)
+        # the terms that depend on one blank only: log p(b|a*) - log p(a*|b), or its mirror
+        where = (at, EVERYTHING) if order == "ab" else (EVERYTHING, at)
+        line = conditionals.b_given_a(*where).double() - conditionals.a_given_b(*where)
+        self._line = (line[0] if order == "ab" else -line[:, 0]).to(conditionals.dtype)
+        self.evidence |= {"order": order, "pivot": int(support.ids[token])}
+
+    def log_weight(self, rows: Index, columns: Index) -> Tensor:
+        """Return log p(a|b) - log p(a*|b) + log p(b|a*), or its mirror."""
+        if self.order == "ab":
+            return self.conditionals.a_given_b(rows, columns) + self._line[None, columns]
+        return self.conditionals.b_given_a(rows, columns) + self._line[rows, None]

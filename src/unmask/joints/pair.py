@@ -1,0 +1,250 @@
+"""PairJoint: everything that a joint of two blanks can be asked, derived from one primitive.
+
+A construction supplies `log_block(rows, columns)`, the log-probabilities of a block of pairs. All the rest
+is derived here once, by streaming over blocks of rows, so that no table of all pairs is ever held: at
+V = 30,000 it would have a billion cells. A block has the precision of the tables; sums over blocks run in
+float64.
+
+Rows and columns are those of the conditionals' tables. Where one of them stands for several tokens
+(`unmask.tables.token_groups`), a block holds what a single pair has but for the tokens' tilts t, their
+shares of the cells:
+
+    log q(a, b) = log_block(cell of a, cell of b) + t(a) + t(b),
+
+and the tilts cancel in whatever compares two joints over the same cells.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from unmask.errors import UsageError
+from unmask.joints.joint import Joint, Token, TokenDistribution, Tokens
+from unmask.tables.pair_conditionals import EVERYTHING, Index, PairConditionals, row_blocks
+
+PAIRS_AT_ONCE = 1024
+
+
+class _Totals(NamedTuple):
+    """What one pass over all pairs gives: log marginals of single tokens [a] and [b], the cells' entropy."""
+
+    a: Tensor
+    b: Tensor
+    entropy: float
+
+
+class PairJoint(Joint):
+    """A joint distribution q(a, b) over two blanks, made from their conditionals."""
+
+    def __init__(self, conditionals: PairConditionals, *, method: str) -> None:
+        supports = (conditionals.a_support, conditionals.b_support)
+        super().__init__(supports, method=method, evidence=dict(conditionals.evidence))
+        self.conditionals = conditionals
+        self.cells = conditionals.cells
+
+    @abstractmethod
+    def log_block(self, rows: Index, columns: Index) -> Tensor:
+        """Return log q of a block of pairs, a single one of each cell, [rows, columns]."""
+
+    def row_blocks(self) -> Iterator[slice]:
+        """Go through the rows in blocks of a bounded number of cells."""
+        return row_blocks(*self.conditionals.shape)
+
+    def place(self, a: int, b: int) -> tuple[tuple[Tensor, Tensor], tuple[float, float]]:
+        """Return the row and the column, [1] each, of two tokens (indices into the supports); their tilts."""
+        first, second = self.cells
+        places = (first.of[a : a + 1], second.of[b : b + 1])
+        row, column = (place.to(self.conditionals.device) for place in places)
+        return (row, column), (float(first.log_tilt[a]), float(second.log_tilt[b]))
+
+    def log_tokens(self, a: Tensor, b: Tensor) -> Tensor:
+        """Return log q of all pairs of the tokens a and b, given as indices into the supports, [a, b]."""
+        rows, i = torch.unique(self._cell(0, a), return_inverse=True)
+        columns, j = torch.unique(self._cell(1, b), return_inverse=True)
+        block = self.log_block(rows, columns).double()[i[:, None], j[None, :]]
+        return block + self._tilt(0)[a, None] + self._tilt(1)[None, b]
+
+    def log_prob(self, *filling: Tokens) -> Tensor:
+        """Return log q(a, b) of one pair of tokens, or of many."""
+        a, b = (i.to(self.conditionals.device) for i in self._indices(filling))
+        found = torch.empty(a.numel(), dtype=torch.float64, device=a.device)
+        order = a.reshape(-1).argsort(stable=True)  # pairs of one row come together: few rows a block
+        for part in torch.split(order, PAIRS_AT_ONCE):
+            rows, i = torch.unique(a.reshape(-1)[part], return_inverse=True)
+            columns, j = torch.unique(b.reshape(-1)[part], return_inverse=True)
+            found[part] = self.log_tokens(rows, columns)[i, j]
+        return found.reshape(a.shape)
+
+    def marginal(self, blank: int) -> TokenDistribution:
+        """Return the distribution of one blank, whatever the other holds."""
+        self._check_blank(blank)
+        log_probs = self._totals.a if blank == 0 else self._totals.b
+        return TokenDistribution(
+            self.cells[blank].spread(log_probs), self.supports[blank], method=self.method
+        )
+
+    def conditional(self, blank: int, given: Mapping[int, Token]) -> TokenDistribution:
+        """Return the distribution of one blank when the other holds a token: `given={0: "man"}`."""
+        self._check_blank(blank)
+        if set(given) != {1 - blank}:
+            raise UsageError(
+                f"the conditional of blank {blank} needs a token for blank {1 - blank}: "
+                f"given={{{1 - blank}: ...}}"
+            )
+        index = self.supports[1 - blank].indices(given[1 - blank])
+        if index.numel() != 1:
+            raise UsageError(f"a conditional is given one token of blank {1 - blank}, got {index.numel()}")
+        cell = self._cell(1 - blank, index.reshape(1).to(self.conditionals.device))
+        return TokenDistribution(self._given(blank, cell), self.supports[blank], method=self.method)
+
+    def entropy(self) -> float:
+        """Return the entropy of the pair in nats."""
+        tilts = (
+            float((self.marginal(blank).log_probs.exp() * self._tilt(blank)).sum())
+            for blank in (0, 1)
+            if not self.cells[blank].apart
+        )
+        return self._totals.entropy - math.fsum(tilts)
+
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw n pairs, as token ids [n, 2]: the first token by its marginal, the second given the first."""
+        self._check_number(n)
+        weights = self.marginal(0).log_probs.exp().cpu()
+        first = torch.multinomial(weights, n, replacement=True, generator=generator)
+        second = torch.empty_like(first)
+        cells = self._cell(0, first.to(self.conditionals.device)).cpu()
+        for cell in torch.unique(cells):
+            here = cells == cell
+            weights = self._given(1, cell[None].to(self.conditionals.device)).exp().cpu()
+            second[here] = torch.multinomial(weights, int(here.sum()), replacement=True, generator=generator)
+        return torch.stack([self.supports[0].ids[first], self.supports[1].ids[second]], dim=1)
+
+    def kl_to(self, other: Joint) -> float:
+        """Return KL(self || other) in nats; the other must be of two blanks over the same tokens."""
+        self._check_same_tokens(other)
+        assert isinstance(other, PairJoint)
+        if not all(one.same(two) for one, two in zip(self.cells, other.cells, strict=True)):
+            return self._kl_by_tokens(other)
+        total = 0.0
+        for rows in self.row_blocks():
+            log_q = self.log_block(rows, EVERYTHING).double()
+            weight = (log_q + self._log_counts(rows)).exp()
+            total += float((weight * (log_q - other.log_block(rows, EVERYTHING))).sum())
+        return total
+
+    def _kl_by_tokens(self, other: PairJoint) -> float:
+        every = torch.arange(len(self.supports[1]), device=self.conditionals.device)
+        total = 0.0
+        for part in row_blocks(len(self.supports[0]), len(every)):
+            rows = torch.arange(part.start, part.stop, device=every.device)
+            log_q = self.log_tokens(rows, every)
+            total += float((log_q.exp() * (log_q - other.log_tokens(rows, every))).sum())
+        return total
+
+    def mass(self, a: Tensor, b: Tensor) -> float:
+        """Return the probability of a block of pairs, given by indices into the supports."""
+        parts = (a[part] for part in row_blocks(len(a), len(b)))
+        return math.fsum(float(self.log_tokens(part, b).exp().sum()) for part in parts)
+
+    def _top(self, k: int) -> tuple[Tensor, Tensor]:
+        """Find the cells whose best pairs are the k best, then the k best of the pairs in them."""
+        columns = self.conditionals.shape[1]
+        a_best, b_best = self._best_tilt(0), self._best_tilt(1)
+        best = torch.empty(0, dtype=torch.float64, device=self.conditionals.device)
+        where = torch.empty(0, dtype=torch.long, device=self.conditionals.device)
+        for rows in self.row_blocks():
+            block = (self.log_block(rows, EVERYTHING) + a_best[rows, None] + b_best).flatten()
+            found = block.topk(min(k, len(block)))
+            best = torch.cat([best, found.values.double()])
+            where = torch.cat([where, found.indices + rows.start * columns])
+            kept = best.topk(min(k, len(best)))
+            best, where = kept.values, where[kept.indices]
+        if all(cells.apart for cells in self.cells):
+            a, b = where // columns, where % columns
+        else:
+            a, b, best = self._best_within(where // columns, where % columns, k)
+        return torch.stack([self.supports[0].ids[a.cpu()], self.supports[1].ids[b.cpu()]], dim=1), best
+
+    def _best_within(self, rows: Tensor, columns: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the k best pairs of tokens (a, b, log q) in some pairs of cells."""
+        found = []
+        for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
+            tokens = [
+                (cells.of == cell).nonzero()[:, 0].to(rows.device)
+                for cells, cell in zip(self.cells, (row, column), strict=True)
+            ]
+            # of a group no more than its k best can be among the k best pairs
+            a, b = (t[self._tilt(n)[t].topk(min(k, len(t))).indices] for n, t in enumerate(tokens))
+            pairs = torch.cartesian_prod(a, b)
+            found.append((pairs, self.log_tokens(a, b).flatten()))
+        pairs, values = torch.cat([p for p, _ in found]), torch.cat([v for _, v in found])
+        kept = values.topk(min(k, len(values)))
+        return pairs[kept.indices, 0], pairs[kept.indices, 1], kept.values
+
+    @cached_property
+    def _totals(self) -> _Totals:
+        rows_done: list[Tensor] = []
+        b = torch.full(
+            (self.conditionals.shape[1],), -torch.inf, dtype=torch.float64, device=self.conditionals.device
+        )
+        a_log, b_log = self._log_count(0), self._log_count(1)
+        entropy = 0.0
+        for rows in self.row_blocks():
+            log_q = self.log_block(rows, EVERYTHING).double()
+            rows_done.append((log_q + b_log).logsumexp(1))
+            b = torch.logaddexp(b, (log_q + a_log[rows, None]).logsumexp(0))
+            entropy -= float(((log_q + self._log_counts(rows)).exp() * log_q).sum())
+        return _Totals(torch.cat(rows_done), b, entropy)
+
+    def _given(self, blank: int, cell: Tensor) -> Tensor:
+        """Return the log-probabilities of one blank's tokens when the other holds a token of a cell."""
+        block = self.log_block(EVERYTHING, cell)[:, 0] if blank == 0 else self.log_block(cell, EVERYTHING)[0]
+        line = block.double()
+        return self.cells[blank].spread(line - (line + self._log_count(blank)).logsumexp(0))
+
+    def _cell(self, blank: int, tokens: Tensor) -> Tensor:
+        return self.cells[blank].of.to(tokens.device)[tokens]
+
+    def _tilt(self, blank: int) -> Tensor:
+        return self.cells[blank].log_tilt.to(self.conditionals.device)
+
+    def _best_tilt(self, blank: int) -> Tensor:
+        cells = self.cells[blank]
+        best = torch.full_like(cells.counts, -torch.inf).scatter_reduce(0, cells.of, cells.log_tilt, "amax")
+        return best.to(self.conditionals.device)
+
+    def _log_count(self, blank: int) -> Tensor:
+        return self.cells[blank].counts.log().to(self.conditionals.device)
+
+    def _log_counts(self, rows: slice) -> Tensor:
+        """How many pairs each cell of a block of rows stands for, as a logarithm, [rows, columns]."""
+        return self._log_count(0)[rows, None] + self._log_count(1)
+
+
+class NormalisedJoint(PairJoint):
+    """A joint known up to a constant: `log_weight` of a block, normalised by one pass over all pairs."""
+
+    @abstractmethod
+    def log_weight(self, rows: Index, columns: Index) -> Tensor:
+        """Return log q of a block of pairs but for a constant, [rows, columns]."""
+
+    def log_block(self, rows: Index, columns: Index) -> Tensor:
+        """Return log q of a block of pairs, [rows, columns]."""
+        return self.log_weight(rows, columns) - self._log_total
+
+    @cached_property
+    def _log_total(self) -> float:
+        totals = []
+        for rows in self.conditionals.cached_blocks():
+            weights = self.log_weight(rows, EVERYTHING)
+            if not self.cells[1].apart:
+                weights += self._log_count(1).to(weights.dtype)
+            totals.append(weights.logsumexp(1).double() + self._log_count(0)[rows])
+        return float(torch.cat(totals).logsumexp(0))

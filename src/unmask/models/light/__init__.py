@@ -1,0 +1,33 @@
+"""BERT checkpoints without the weight of importing transformers.
+
+Importing transformers' model code takes seconds, most of a cold `unmask fill`. A plain BERT with an MLM
+head needs none of it: `open_light` reads the checkpoint's own files with safetensors and tokenizers into
+two small stand-ins that `MaskedLM` can't tell from the real ones. Whatever is not exactly as expected
+(another architecture, a missing weight, a damaged file) is left to `unmask.models.checkpoint`, which knows
+what to say of it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+
+
+def open_light(source: str) -> tuple[Any, Any] | None:
+    """Return the model and the tokenizer of a plain BERT's directory, or None if it is not one."""
+    directory = Path(source)
+    try:
+        if not all((directory / name).is_file() for name in FILES):
+            return None
+        from unmask.models.light.bert import read_bert
+        from unmask.models.light.tokenizer import read_tokenizer
+
+        config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+        model = read_bert(config, directory / "model.safetensors")
+        tokenizer = read_tokenizer(directory) if model is not None else None
+    except Exception:  # a damaged file of any kind: the full path finds the words for it
+        return None
+    return None if model is None or tokenizer is None else (model, tokenizer)

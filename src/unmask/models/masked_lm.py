@@ -1,0 +1,399 @@
+"""MaskedLM: a checkpoint that answers what stands at the asked positions.
+
+A masked language model is an encoder, a small head, and an output layer that is linear in the head's
+result. Here the three are kept apart without a line for any architecture in particular: `states` runs the
+encoder, cuts its output down to the asked position before the head sees it, and stops at the input of the
+output layer; `decode` is the output layer. So logits are computed where they are asked for and nowhere
+else, and whoever needs the state before the output layer (the learned completion does) has it.
+A model whose output layer can't be told apart has its logits as its states, and `decode` is the identity.
+
+Where `unmask.models.engine` knows the architecture and proves equal to the model it runs the encoder, and
+spares what is not asked for; most in `filled_states`, which answers for one text with many tokens in one
+blank.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from unmask.errors import RunError, UsageError
+from unmask.memory import parse_bytes, show_bytes
+from unmask.models.checkpoint import open_checkpoint
+from unmask.models.engine import ROWS_IN_CACHE, Encoder, read_encoder
+from unmask.models.hooks import input_of, output_cut, output_given
+from unmask.models.light import open_light
+from unmask.models.light.tokenizer import LightTokenizer
+from unmask.progress import Progress, silent
+from unmask.text.cloze import Cloze
+from unmask.text.vocabulary import Vocabulary
+
+DEFAULT_MEMORY = "4GB"
+Engine = Literal["auto", "transformers"]
+LARGEST_BATCH = 512
+TOKENS_AT_ONCE = 4096
+
+
+class MaskedLM:
+    """A masked language model with its tokenizer, its device and its memory budget.
+
+    Args:
+        model: any Hugging Face `...ForMaskedLM` module.
+        tokenizer: the tokenizer that goes with it.
+        name: what to call it in reports.
+        device: `auto`, `cpu`, `cuda`, `cuda:1`, `mps`.
+        memory: what the work may take beyond the model itself, as in `4GB`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        name: str = "model",
+        device: str = "auto",
+        memory: int | str = DEFAULT_MEMORY,
+    ) -> None:
+        self.device = choose_device(device)
+        self.model = model.to(self.device).eval()
+        self.tokenizer = tokenizer
+        self.name = name
+        self.memory = parse_bytes(memory)
+        self.output_layer = model.get_output_embeddings()
+        self._check_known(tokenizer.mask_token_id)
+        self._positions_start = _positions_start(model)
+        self._accepts_positions = "position_ids" in inspect.signature(model.forward).parameters
+        self.window = _window(model.config, tokenizer, self._positions_start)
+        self._separable, self._offset, output_size = self._probe()
+        self.vocabulary = Vocabulary(tokenizer, output_size)
+
+    @classmethod
+    def load(
+        cls,
+        source: str | Path,
+        *,
+        name: str | None = None,
+        device: str = "auto",
+        memory: int | str = DEFAULT_MEMORY,
+        allow_pickle: bool = False,
+        engine: Engine = "auto",
+    ) -> MaskedLM:
+        """Open a checkpoint from a directory or by its hub name."""
+        if engine not in ("auto", "transformers"):
+            raise UsageError(f"unknown engine '{engine}': expected auto or transformers")
+        opened = open_light(str(source)) if engine == "auto" else None
+        if opened is None:
+            opened = open_checkpoint(source, allow_pickle=allow_pickle)
+        return cls(*opened, name=name or str(source), device=device, memory=memory)
+
+    @property
+    def engine(self) -> str:
+        """Whose model it is: `light` (our own, for plain BERT) or `transformers`."""
+        return "light" if isinstance(self.tokenizer, LightTokenizer) else "transformers"
+
+    def __repr__(self) -> str:
+        size = f"{self.vocabulary.size:,} tokens, window {self.window}"
+        return f"<MaskedLM '{self.name}': {self.model.config.model_type}, {size}, {self.device}>"
+
+    @property
+    def tables_on(self) -> torch.device:
+        """Where tables are kept: beside the model, but for Apple's GPU, which knows no float64."""
+        return torch.device("cpu") if self.device.type == "mps" else self.device
+
+    @property
+    def input_embeddings(self) -> Tensor:
+        """The input embedding of every token, [vocab, features]."""
+        weight: Tensor = self.model.get_input_embeddings().weight
+        return weight[: self.vocabulary.size]
+
+    @torch.inference_mode()
+    def states(self, ids: Tensor, position: int, progress: Progress = silent) -> Tensor:
+        """Return the states at `position` of each text, [texts, features]; `ids` is [texts, length]."""
+        return self.states_at(ids, [position], progress)[:, 0]
+
+    @torch.inference_mode()
+    def states_at(self, ids: Tensor, positions: Sequence[int], progress: Progress = silent) -> Tensor:
+        """Return the states at several positions from one pass a text, [texts, positions, features]."""
+        everywhere = torch.tensor(positions, dtype=torch.long).expand(len(ids), -1)
+        return self.states_each(ids, everywhere, progress)
+
+    @torch.inference_mode()
+    def states_each(self, ids: Tensor, positions: Tensor, progress: Progress = silent) -> Tensor:
+        """Return the states of each text at its own positions [texts, k], as [texts, k, features].
+
+        Positions below zero count from the end.
+        """
+        self._check_known(int(ids.max()))
+        length, asked = ids.shape[1], positions.shape[1]
+        if len(positions) != len(ids) or not bool(((positions >= -length) & (positions < length)).all()):
+            raise UsageError(
+                f"expected positions from 0 to {length - 1} for each of {len(ids)} texts, got "
+                f"{positions.tolist()}"
+            )
+        positions = positions % length
+        size = self.batch_size(length)
+        encoder = self._encoder
+        if encoder is not None and not encoder.spares(asked, length):
+            encoder = None
+        if encoder is not None:
+            size = self._texts_in_cache(size, length)
+        batches = zip(ids.split(size), positions.split(size), strict=True)
+        found = []
+        for texts, places in progress.over(batches, total=len(ids), size=lambda batch: len(batch[0])):
+            there = places.to(self.device)
+            if encoder is None:
+                found.append(self._forward_each(texts.to(self.device), there))
+            else:
+                found.append(encoder.of_texts(self._embedded(encoder, texts), there))
+        states = torch.cat(found)
+        return states if encoder is None else self._headed(states.flatten(0, 1)).unflatten(0, (-1, asked))
+
+    @torch.inference_mode()
+    def filled_states(
+        self, cloze: Cloze, blank: int, token_ids: Tensor, position: int, progress: Progress = silent
+    ) -> Tensor:
+        """Return the states at `position` of the cloze with each token in one blank, [tokens, features].
+
+        The same as `states(fillings(cloze, blank, token_ids), position)`, but faster where `filled_by` is
+        `engine`.
+        """
+        if self._encoder is None:
+            return self.states(self.fillings(cloze, blank, token_ids), position, progress)
+        self._check_known(int(token_ids.max()))
+        return self._filled(self._encoder, cloze.ids, cloze.blanks[blank], token_ids, position, progress)
+
+    @property
+    def filled_by(self) -> str:
+        """Whose work the passes are: `engine` (what is shared or not asked for is spared) or `plain`."""
+        return "plain" if self._encoder is None else "engine"
+
+    def decoder(self, token_ids: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the output layer cut to some tokens: states [texts, features] -> logits [texts, tokens]."""
+        found = self.output_weights(token_ids)
+        if found is not None:
+            weight, bias = found
+            return lambda states: torch.nn.functional.linear(states, weight, bias)
+        columns = token_ids.to(self.device)
+        return lambda states: self.decode(states)[..., columns]
+
+    def output_weights(self, token_ids: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return the output layer's weights [tokens, features] and offset [tokens], if it is a linear one."""
+        if not (self._separable and isinstance(self.output_layer, torch.nn.Linear)):
+            return None
+        columns = _as_slice(token_ids)
+        if not isinstance(columns, slice):
+            columns = columns.to(self.device)
+        offset = self._offset[columns]
+        if self.output_layer.bias is not None:
+            offset = offset + self.output_layer.bias[columns]
+        return self.output_layer.weight[columns], offset
+
+    @torch.inference_mode()
+    def decode(self, states: Tensor) -> Tensor:
+        """Return the logits of states, [texts, vocab], cut to the tokens that the tokenizer knows."""
+        logits = self.output_layer(states).add_(self._offset) if self._separable else states
+        return logits[..., : self.vocabulary.size]
+
+    def logits(self, ids: Tensor, position: int) -> Tensor:
+        """Return the logits at `position` of each text, [texts, vocab]."""
+        return self.decode(self.states(ids, position))
+
+    def fillings(self, cloze: Cloze, blank: int, token_ids: Tensor) -> Tensor:
+        """Return the cloze once for each token, put into one blank: [tokens, length]."""
+        ids = torch.tensor(cloze.ids).repeat(len(token_ids), 1)
+        ids[:, cloze.blanks[blank]] = token_ids.cpu()
+        return ids
+
+    def batch_size(self, length: int) -> int:
+        """Return how many texts of this length one forward pass takes within the memory budget."""
+        config = self.model.config
+        hidden = int(getattr(config, "hidden_size", 0) or getattr(config, "dim", 768))
+        inner = int(getattr(config, "intermediate_size", 0) or getattr(config, "hidden_dim", 4 * hidden))
+        heads = int(getattr(config, "num_attention_heads", 12))
+        one = 4 * (length * (10 * hidden + 3 * inner) + 2 * heads * length * length)
+        if not self._separable:
+            one += 4 * length * self._offset.numel()  # logits at every position
+        # half of the budget at the most: the tables that the passes fill want the rest
+        size = self.memory // (2 * one)
+        if size < 1:
+            raise RunError(
+                f"one forward pass over {length} tokens needs about {show_bytes(2 * one)}, but the memory "
+                f"budget is {show_bytes(self.memory)}: raise --memory or shorten the text"
+            )
+        return int(min(size, LARGEST_BATCH))
+
+    def _check_known(self, largest: int) -> None:
+        """Refuse an id that the tokenizer knows and the model does not."""
+        known = len(self.model.get_input_embeddings().weight)
+        if largest >= known:
+            token = self.tokenizer.convert_ids_to_tokens(largest)
+            raise RunError(
+                f"the tokenizer gives '{token}' the id {largest}, but the ids of the model '{self.name}' end "
+                f"at {known - 1}: the two do not belong together, take both from one checkpoint"
+            )
+
+    def _forward(self, ids: Tensor, positions: Sequence[int]) -> Tensor:
+        if not self._separable:
+            return self._plain(ids)[:, positions]
+        with output_cut(self.model.base_model, positions):
+            states = input_of(self.output_layer, lambda: self._plain(ids))
+        assert states is not None
+        return states
+
+    def _forward_each(self, ids: Tensor, positions: Tensor) -> Tensor:
+        distinct, where = torch.unique(positions, return_inverse=True)
+        states = self._forward(ids, distinct.tolist())
+        return states.gather(1, where[:, :, None].expand(-1, -1, states.shape[-1]))
+
+    def _filled(
+        self,
+        encoder: Encoder,
+        text: Sequence[int],
+        changed: int,
+        token_ids: Tensor,
+        position: int,
+        progress: Progress = silent,
+    ) -> Tensor:
+        """Run the texts that have each token at `changed` through the engine."""
+        size = self._texts_in_cache(self.batch_size(len(text)), len(text))
+        context = self._embedded(encoder, torch.tensor([text]))[0]
+        parts = token_ids[:, None].split(TOKENS_AT_ONCE)
+        own = torch.cat([self._embedded(encoder, part, changed)[:, 0] for part in parts])
+        batches = progress.over(own.split(size), total=len(own), size=len)
+        asked = position % len(text)
+        hidden = torch.cat([encoder(context, batch, changed, asked) for batch in batches])
+        return self._headed(hidden)
+
+    def _embedded(self, encoder: Encoder, ids: Tensor, first: int = 0) -> Tensor:
+        """Return what the first layer reads, [texts, length, features]; `first` is where the texts start."""
+        found = input_of(encoder.entrance, lambda: self._plain(ids.to(self.device), first))
+        assert found is not None
+        return found
+
+    def _texts_in_cache(self, most: int, length: int) -> int:
+        """Return how many texts of this length go through the engine at once."""
+        return min(most, max(1, ROWS_IN_CACHE // length)) if self.device.type == "cpu" else most
+
+    def _headed(self, hidden: Tensor) -> Tensor:
+        return torch.cat([self._head(part) for part in hidden.split(TOKENS_AT_ONCE)])
+
+    def _head(self, hidden: Tensor) -> Tensor:
+        """Show the head what the encoder left at one position of each text; returns [texts, features]."""
+        any_text = torch.tensor([[self.tokenizer.mask_token_id]], device=self.device)
+        with output_given(self.model.base_model, hidden[:, None]):
+            states = input_of(self.output_layer, lambda: self._plain(any_text))
+        assert states is not None
+        return states[:, 0]
+
+    @cached_property
+    @torch.inference_mode()
+    def _encoder(self) -> Encoder | None:
+        """The model's layers for the engine, if it knows them and comes to what the model says."""
+        encoder = read_encoder(self.model) if self._separable and self._accepts_positions else None
+        if encoder is None:
+            return None
+        text, tokens = [0, 1, 2, self.tokenizer.mask_token_id, 3, 4], torch.tensor([5, 6])
+        ids = torch.tensor(text).repeat(len(tokens), 1)
+        ids[:, 1] = tokens
+        plain = self._forward(ids.to(self.device), [3])[:, 0]
+        return encoder if _same(self._filled(encoder, text, 1, tokens, 3), plain) else None
+
+    def _plain(self, ids: Tensor, first: int = 0) -> Tensor:
+        """Run the model as the library does and return its logits, [texts, positions, outputs].
+
+        `first` is the position of the first token.
+        """
+        extra = {}
+        first += self._positions_start
+        if first and self._accepts_positions:
+            # these models number the positions by counting what is not padding: say them outright, so
+            # that a padding token in a blank moves nothing
+            extra["position_ids"] = torch.arange(first, first + ids.shape[1], device=ids.device).expand_as(
+                ids
+            )
+        logits: Tensor = self.model(input_ids=ids, attention_mask=torch.ones_like(ids), **extra).logits
+        return logits
+
+    @torch.inference_mode()
+    def _probe(self) -> tuple[bool, Tensor, int]:
+        """Find out whether the logits are the output layer's result plus a constant, and which constant.
+
+        The head must also read each position by itself, so that it can be shown one alone.
+        Returns (whether this is so, the constant [outputs], the number of outputs).
+        """
+        mask = self.tokenizer.mask_token_id  # never masks alone: ESM divides by the share of other tokens
+        ids = torch.tensor([[mask, 0, 1], [mask, 1, 0]], device=self.device)
+        plain = self._plain(ids)
+        outputs = plain.shape[-1]
+        if not torch.isfinite(plain).all():
+            raise RunError(
+                f"the model '{self.name}' answers with numbers that are not finite: damaged weights"
+            )
+        if self.output_layer is None:
+            return False, torch.zeros(outputs, device=self.device), outputs
+        state = input_of(self.output_layer, lambda: self._plain(ids))
+        if state is not None:
+            with output_cut(self.model.base_model, [1]):
+                alone = input_of(self.output_layer, lambda: self._plain(ids))
+            offset = plain - self.output_layer(state)
+            if _same(alone, state[:, 1:2]) and _same(offset, offset[:1, :1].expand_as(offset)):
+                return True, offset[0, 0], outputs
+        return False, torch.zeros(outputs, device=self.device), outputs
+
+
+def _as_slice(ids: Tensor) -> Tensor | slice:
+    """Return ids that follow one another as a slice, which takes a view where ids would take a copy."""
+    if len(ids) and bool((ids.diff() == 1).all()):
+        return slice(int(ids[0]), int(ids[-1]) + 1)
+    return ids
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device of that name; `auto` takes CUDA or Apple's if there is one."""
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    device: torch.device | None
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda", "mps"):
+        raise UsageError(f"unknown device '{name}': expected auto, cpu, cuda or mps")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UsageError("this machine has no CUDA device that torch can use: take --device cpu")
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise UsageError("this machine has no Apple GPU that torch can use: take --device cpu")
+    return device
+
+
+def _same(one: Tensor | None, other: Tensor) -> bool:
+    return one is not None and one.shape == other.shape and torch.allclose(one, other, atol=1e-4)
+
+
+def _positions_start(model: Any) -> int:
+    """Return the number of the first position: 0, or 2 in RoBERTa's family, which keeps some for padding."""
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
+            return int(module.padding_idx) + 1
+    return 0
+
+
+def window_of(model: Any, tokenizer: Any) -> int:
+    """Return how many tokens a model reads at once, special ones included."""
+    return _window(model.config, tokenizer, _positions_start(model))
+
+
+def _window(config: Any, tokenizer: Any, positions_start: int) -> int:
+    positions = getattr(config, "max_position_embeddings", None)
+    limits = [int(tokenizer.model_max_length)]
+    if positions is not None and positions > 0:
+        limits.append(int(positions) - positions_start)
+    return min(limits)

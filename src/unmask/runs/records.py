@@ -1,0 +1,216 @@
+"""Records: an append-only file of JSON lines that survives a kill at any moment.
+
+One line is one finished piece of work. A line counts once it has reached the disk whole; whatever a kill or
+a power cut left of the last one is passed over when the file is opened again and cut off when the next record
+is written, and that piece of work is done anew. Each record may carry a key (the field `key`, unless told
+otherwise), which stands first in its line: the keys that are done are remembered, so that a resumed run skips
+them and none is done twice. One process at a time may hold a file for writing; others may read what is there.
+
+Opening a file changes nothing in it, and one that does not start with a record is refused: it is somebody's.
+
+    with Records.open(path) as records:
+        for task in tasks:
+            if task.key not in records:
+                records.append({"key": task.key, "result": work(task)})
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from unmask.errors import RunError, UsageError
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class Records:
+    """A file of JSON lines, read and appended to; make one with `Records.open`.
+
+    Attributes:
+        path: the file.
+        keys: the keys of the records that it holds.
+        dropped: how many damaged bytes there were at its end when it was opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, key: str = "key", writing: bool = True) -> None:
+        self.path = Path(path)
+        self.key = key
+        self.keys: set[Any] = set()
+        self.dropped = 0
+        self._length = 0
+        self._count = 0
+        try:
+            new = not self.path.exists()
+            if writing:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT if writing else os.O_RDONLY, 0o644)
+        except OSError as error:
+            raise _refusal(self.path, error) from None
+        try:
+            if writing:
+                self._lock()
+            self._recover()
+            if new:
+                _sync_directory(self.path.parent)
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, key: str = "key", writing: bool = True) -> Records:
+        """Open a file, or make it and its directory; the keys that it holds are remembered.
+
+        A damaged last line is passed over. Without `writing` it is read as far as it goes, also while
+        another process writes it.
+        """
+        return cls(path, key=key, writing=writing)
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Write one record and return when it is on the disk; a record with a key comes once."""
+        key = record.get(self.key)
+        if key is not None and key in self.keys:
+            raise UsageError(f"{self.path} holds a record with the {self.key} {key!r} already")
+        named = record if key is None else {self.key: key} | record
+        line = json.dumps(named, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        written = 0
+        try:
+            os.ftruncate(self._file, self._length)  # whatever a kill left of the last line
+            while written < len(line):
+                written += os.pwrite(self._file, line[written:], self._length + written)
+            os.fsync(self._file)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._file, self._length)  # leave whole lines behind
+            raise _refusal(self.path, error) from None
+        self._length += len(line)
+        self._count += 1
+        if key is not None:
+            self.keys.add(key)
+
+    def check_keys(self) -> None:
+        """Refuse a file in which a record has no key, or the key of another one."""
+        if len(self.keys) < self._count:
+            raise RunError(
+                f"{self.path} holds records without a {self.key}, or twice the same: restore the file from a "
+                f"copy, or delete those lines"
+            )
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Go through the records in the order in which they were written."""
+        with self.path.open("rb") as lines:
+            while lines.tell() < self._length:
+                yield json.loads(lines.readline())
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.keys
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> Records:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _lock(self) -> None:
+        """Insist on being the only writer; the lock dies with the process, however it ends."""
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                return  # a file system without locks
+            raise RunError(
+                f"{self.path} is being written by another process: wait for it, or stop it first"
+            ) from None
+
+    def _recover(self) -> None:
+        """Read the keys, and pass over what was left of a line that never reached its end."""
+        damaged = 0
+        with self.path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if damaged:
+                    raise RunError(
+                        f"{self.path}: line {damaged} is damaged, and it is not the last one: restore the "
+                        f"file from a copy, or delete that line"
+                    )
+                record = _read(line)
+                if record is None:
+                    if number == 1 and not self._is_torn(line):
+                        raise UsageError(
+                            f"{self.path} is no file of records: restore it from a copy, or give another"
+                        )
+                    damaged, self.dropped = number, len(line)
+                    continue
+                self._length += len(line)
+                self._count += 1
+                if record.get(self.key) is not None:
+                    self.keys.add(record[self.key])
+
+    def _is_torn(self, line: bytes) -> bool:
+        """Tell whether a first line is the start of a record, and nobody's whole line of text or JSON."""
+        start = f'{{"{self.key}": '.encode()
+        ours = line.startswith(start) or start.startswith(line)
+        return ours and not line.endswith(b"\n") and _read(line + b"\n") is None
+
+
+def _read(line: bytes) -> dict[str, Any] | None:
+    """Return the record of a whole line, or None if it is no such line."""
+    try:
+        record = json.loads(line) if line.endswith(b"\n") else None
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that a kill leaves the old one or the new one, never half of it."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise _refusal(path, error) from None
+
+
+def _refusal(path: Path, error: OSError) -> RunError:
+    """One line for what the file system refused."""
+    if error.errno in FULL:
+        return RunError(
+            f"{path}: the disk is full: make room and start the same command again; what is finished is kept"
+        )
+    return RunError(f"{path}: {error.strerror or error}: check the path and its permissions")
+
+
+def _sync_directory(directory: Path) -> None:
+    """Have a new file's name survive a power cut, where the system can promise it."""
+    with suppress(OSError):
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,301 @@
+"""Joints as plain data: what `--json` prints, and what the server answers.
+
+Each function returns one dictionary of strings, numbers and lists that tells the whole story: the answer,
+and the model, method, candidates, seed and errors that it rests on.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from unmask.api import Score
+from unmask.inference.words import WordFillings
+from unmask.joints.joint import Filling, Joint, Token
+from unmask.joints.metrics import average_kl, incompatibility
+from unmask.joints.pair import PairJoint
+from unmask.joints.registry import construct
+from unmask.joints.sequential import SequentialJoint
+from unmask.models.masked_lm import MaskedLM
+from unmask.progress import Progress, silent
+
+SOLVER = (
+    "sweeps",
+    "newton_steps",
+    "gradient_norm",
+    "gibbs_steps",
+    "direct",
+    "converged",
+    "rounds",
+    "order",
+    "pivot",
+    "block",
+    "chain_order",
+    "mass_outside_given_others",
+)
+
+
+def fill_answer(joint: Joint, mlm: MaskedLM, top: int) -> dict[str, Any]:
+    """Return the likeliest fillings of a joint."""
+    fillings = [filling_answer(f) for f in joint.top(top)]  # before the passes are told: a chain makes some
+    return {
+        **_context(joint, mlm),
+        **_shape(joint),
+        "mass_outside_candidates": mass_outside(joint),
+        "fillings": fillings,
+    }
+
+
+def words_answer(found: WordFillings, mlm: MaskedLM) -> dict[str, Any]:
+    """Return the likeliest words of a text's blanks."""
+    return {
+        "model": mlm.name,
+        "engine": mlm.engine,
+        "method": "chain",
+        "length": len(found.cloze.ids),
+        "blank_positions": list(found.cloze.blanks),
+        "prior": list(found.prior),
+        "passes": found.passes,
+        "notes": list(found.cloze.notes),
+        "fillings": [
+            {
+                "words": list(f.words),
+                "ids": [list(part) for part in f.ids],
+                "tokens": [[mlm.vocabulary.token(i) for i in part] for part in f.ids],
+                "text": f.text,
+                "log_prob": f.log_prob,
+                "probability": math.exp(f.log_prob),
+            }
+            for f in found.fillings
+        ],
+    }
+
+
+def score_answer(score: Score, mlm: MaskedLM) -> dict[str, Any]:
+    """Return what the true tokens are worth."""
+    if score.blocks:
+        return _blocks_scored(score, mlm)
+    tokens = zip(score.filling.tokens, score.filling.ids, score.conditional_log_probs, strict=True)
+    return {
+        **_context(score.joint, mlm),
+        **filling_answer(score.filling),
+        "blanks": [
+            {
+                "token": t,
+                "id": i,
+                "log_prob_given_others": c,
+                "log_prob_alone": float(score.joint.marginal(n).log_prob(i)),
+            }
+            for n, (t, i, c) in enumerate(tokens)
+        ],
+    }
+
+
+def _blocks_scored(score: Score, mlm: MaskedLM) -> dict[str, Any]:
+    """Return what the true tokens are worth by a chain, block by block."""
+    filling = score.filling
+    return {
+        **_context(score.joint, mlm),
+        **filling_answer(filling),
+        "blocks": [
+            {"blanks": list(block), "tokens": [filling.tokens[b] for b in block], "log_prob": log_prob}
+            for block, log_prob in score.blocks
+        ],
+    }
+
+
+def sample_answer(joint: Joint, mlm: MaskedLM, n: int, seed: int) -> dict[str, Any]:
+    """Return n fillings drawn from a joint."""
+    drawn = joint.describe(joint.sample(n, torch.Generator().manual_seed(seed)))
+    return {**_context(joint, mlm), "sampling_seed": seed, "samples": [filling_answer(f) for f in drawn]}
+
+
+def compare_answer(
+    joints: dict[str, PairJoint], mlm: MaskedLM, top: int, progress: Progress = silent
+) -> dict[str, Any]:
+    """Return every construction's answer, and how far each is from the independent one."""
+    product = joints["product"]
+    independent = product.top(1)[0]
+    rows = {}
+    for name, joint in progress.over(list(joints.items()), total=len(joints), stage="comparing"):
+        fillings = joint.top(top)
+        rows[name] = {
+            **_shape(joint),
+            "kl_from_product": joint.kl_to(product),
+            "average_kl": average_kl(joint),
+            "mass_outside_candidates": mass_outside(joint),
+            "agrees_with_product": fillings[0].ids == independent.ids,
+            "solver": _solver(joint),
+            "fillings": [filling_answer(f) for f in fillings],
+        }
+    return {
+        **_shared_context(product, mlm),
+        "incompatibility": incompatibility(product.conditionals),
+        "methods": rows,
+    }
+
+
+def explain_answer(joint: PairJoint, mlm: MaskedLM) -> dict[str, Any]:
+    """Return the independent and the joint answer, and what the model's own conditionals say of both."""
+    independent = construct("product", joint.conditionals).top(1)[0]
+    best = joint.top(1)[0]
+    table = joint.conditionals
+
+    def told(filling: Filling) -> dict[str, Any]:
+        tokens = [s.index(i) for s, i in zip(joint.supports, filling.ids, strict=True)]
+        (a, b), (a_tilt, b_tilt) = joint.place(*tokens)
+        first, second = float(table.a_given_b(a, b)) + a_tilt, float(table.b_given_a(a, b)) + b_tilt
+        (described,) = joint.describe(torch.tensor([filling.ids]))
+        return {
+            **filling_answer(described),
+            "first_given_second": first,
+            "second_given_first": second,
+            "first_alone": float(table.a_alone[a]) + a_tilt,
+            "second_alone": float(table.b_alone[b]) + b_tilt,
+            "model_log_score": first + second,
+        }
+
+    return {**_context(joint, mlm), **_shape(joint), "independent": told(independent), "joint": told(best)}
+
+
+def conditional_answer(
+    joint: PairJoint, mlm: MaskedLM, given_blank: int, given: Token, top: int
+) -> dict[str, Any]:
+    """Return one blank's distribution when the other holds a token, and what it was before that was known."""
+    blank = 1 - given_blank
+    after, before = joint.conditional(blank, {given_blank: given}), joint.marginal(blank)
+    # the chain m(a) p(b|a) keeps the model's p(b|a) as it is, and its mirror p(a|b)
+    own = construct("l2r" if blank else "r2l", joint.conditionals).conditional(blank, {given_blank: given})
+    support = joint.supports[given_blank]
+    known_id = int(support.ids[support.index(given)])
+    return {
+        **_context(joint, mlm),
+        "blank": blank,
+        "given_blank": given_blank,
+        "given": token_answer(mlm, known_id),
+        "given_probability": float(joint.marginal(given_blank).log_prob(known_id).exp()),
+        "entropy": after.entropy(),
+        "marginal_entropy": before.entropy(),
+        "information": max(0.0, after.kl_to(before)),
+        "tokens": [
+            {
+                **token_answer(mlm, f.ids[0]),
+                "probability": math.exp(f.log_prob),
+                "log_prob": f.log_prob,
+                "marginal_probability": float(before.log_prob(f.ids[0]).exp()),
+                "model_probability": float(own.log_prob(f.ids[0]).exp()),
+            }
+            for f in after.top(top)
+        ],
+    }
+
+
+def map_answer(joints: dict[str, PairJoint], mlm: MaskedLM, size: int) -> dict[str, Any]:
+    """Return the joint probabilities of the likeliest tokens of both blanks, the same ones for every joint.
+
+    The tokens are those whose marginals, averaged over the joints, are the largest.
+    """
+    first = next(iter(joints.values()))
+    marginals = {name: [joint.marginal(blank) for blank in (0, 1)] for name, joint in joints.items()}
+    shown = []
+    for blank, support in enumerate(first.supports):
+        mean = torch.stack([m[blank].log_probs.exp() for m in marginals.values()]).mean(0)
+        shown.append(support.ids[mean.topk(min(size, len(support))).indices.cpu()])
+    rows, columns = shown
+    parts = {}
+    for name, joint in joints.items():
+        block = joint.log_prob(rows[:, None], columns[None, :]).exp()
+        parts[name] = {
+            "probabilities": block.tolist(),
+            "row_marginals": marginals[name][0].log_prob(rows).exp().tolist(),
+            "column_marginals": marginals[name][1].log_prob(columns).exp().tolist(),
+            "mass_shown": float(block.sum()),
+            **_shape(joint),
+            "solver": _solver(joint),
+        }
+    return {
+        **_shared_context(first, mlm),
+        "rows": [token_answer(mlm, i) for i in rows.tolist()],
+        "columns": [token_answer(mlm, i) for i in columns.tolist()],
+        "methods": parts,
+    }
+
+
+def compatibility_answer(joint: PairJoint, mlm: MaskedLM) -> dict[str, Any]:
+    """Return how well the model's conditionals fit together, and the joint to them."""
+    return {
+        **_context(joint, mlm),
+        "incompatibility": incompatibility(joint.conditionals),
+        "average_kl": average_kl(joint),
+    }
+
+
+def token_answer(mlm: MaskedLM, token_id: int) -> dict[str, Any]:
+    """Return one token, as the tokenizer spells it and as it looks in a text."""
+    vocabulary = mlm.vocabulary
+    return {"token": vocabulary.token(token_id), "id": token_id, "text": vocabulary.surface(token_id)}
+
+
+def filling_answer(filling: Filling) -> dict[str, Any]:
+    """Return one filling."""
+    return {
+        "tokens": list(filling.tokens),
+        "ids": list(filling.ids),
+        "text": filling.text,
+        "log_prob": filling.log_prob,
+        "probability": math.exp(filling.log_prob),
+    }
+
+
+def mass_outside(joint: Joint) -> float | None:
+    """Return the probability of the pairs with a token that the model was not asked about; None if exact."""
+    evaluated = joint.evidence.get("evaluated")
+    if evaluated is None or not isinstance(joint, PairJoint):
+        return None
+    inside = joint.mass(*(e.sort().values.to(joint.conditionals.device) for e in evaluated))
+    return max(0.0, 1.0 - inside)
+
+
+def _shape(joint: Joint) -> dict[str, Any]:
+    if isinstance(joint, SequentialJoint):  # the model would have to be asked about every filling
+        return {"entropy": None, "mutual_information": None}
+    return {"entropy": joint.entropy(), "mutual_information": joint.mutual_information()}
+
+
+def _solver(joint: Joint) -> dict[str, Any]:
+    return {key: joint.evidence[key] for key in SOLVER if key in joint.evidence}
+
+
+def _shared_context(joint: Joint, mlm: MaskedLM) -> dict[str, Any]:
+    """Return what the answers of several constructions rest on in common."""
+    context = _context(joint, mlm)
+    del context["method"], context["solver"]
+    return context
+
+
+def _context(joint: Joint, mlm: MaskedLM) -> dict[str, Any]:
+    """Return what the answer rests on."""
+    cloze, evidence = joint.cloze, joint.evidence
+    assert cloze is not None
+    return {
+        "model": mlm.name,
+        "engine": mlm.engine,
+        "method": joint.method,
+        "length": len(cloze.ids),
+        "blank_positions": list(cloze.blanks),
+        "support": joint.supports[0].name,
+        "support_sizes": [len(support) for support in joint.supports],
+        "mass_outside_support": list(evidence.get("mass_outside_support", [0.0])),
+        "conditionals": evidence.get("conditionals", "exact"),
+        "candidates": evidence.get("candidates", len(joint.supports[0])),
+        "completion": evidence.get("completion"),
+        "completion_error": evidence.get("completion_error"),
+        "estimated_error": evidence.get("estimated_error"),
+        "apart": evidence.get("apart"),
+        "seed": evidence.get("seed"),
+        "passes": evidence["passes"],
+        "solver": _solver(joint),
+        "notes": list(cloze.notes),
+    }

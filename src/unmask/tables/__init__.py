@@ -1,0 +1,1 @@
+"""Tables of conditionals, dense, grouped or lazy; nothing here has heard of a model."""

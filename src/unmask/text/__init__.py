@@ -1,0 +1,1 @@
+"""Texts, tokens and words; from here on everything is ids."""

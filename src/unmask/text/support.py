@@ -1,0 +1,143 @@
+"""Support: the tokens that a blank may hold, as an explicit list of ids.
+
+Row i of a table speaks of the token `support.ids[i]`. All arithmetic is done on ids, never on decoded text.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from unmask.errors import UsageError
+from unmask.text.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """The tokens that a blank may hold: index in a table <-> token id."""
+
+    ids: Tensor
+    vocabulary: Vocabulary | None = None
+    name: str = "all"
+
+    def __len__(self) -> int:
+        return int(self.ids.numel())
+
+    def same_tokens(self, other: Support) -> bool:
+        """Whether both stand for the same tokens in the same order."""
+        spelled = [None if s.vocabulary is None else s.vocabulary.tokens for s in (self, other)]
+        return torch.equal(self.ids, other.ids) and spelled[0] == spelled[1]
+
+    @staticmethod
+    def everything(vocabulary: Vocabulary) -> Support:
+        """Every id, special and unused tokens included."""
+        return Support(torch.arange(vocabulary.size), vocabulary, "all")
+
+    @staticmethod
+    def words(vocabulary: Vocabulary) -> Support:
+        """Every id but the special and the unused ones: what can stand in a text."""
+        left_out = vocabulary.special_ids | vocabulary.unused_ids
+        kept = [i for i in range(vocabulary.size) if i not in left_out]
+        if not kept:
+            raise UsageError(
+                "the vocabulary holds nothing but special and unused tokens: use the support 'all'"
+            )
+        return Support(torch.tensor(kept), vocabulary, "words")
+
+    @staticmethod
+    def by_kind(vocabulary: Vocabulary, kind: int | str) -> Support:
+        """Return all the tokens of a choice of support, before a number of likeliest ones is cut out."""
+        if kind == "all":
+            return Support.everything(vocabulary)
+        if kind in ("auto", "words") or (isinstance(kind, int) and kind >= 1):
+            return Support.words(vocabulary)
+        raise UsageError(
+            f"unknown support '{kind}': expected auto, words (no special or unused tokens), all, or a number "
+            f"of likeliest tokens, 1 or more"
+        )
+
+    def likeliest(self, log_probs: Tensor, most: int, include: Sequence[int] = ()) -> Support:
+        """Return the `most` likeliest tokens by log-probabilities [support], and those included by id."""
+        best = log_probs.topk(min(most, len(self))).indices.tolist()
+        kept = sorted({*best, *(self.index(token_id) for token_id in include)})
+        return Support(self.ids[kept], self.vocabulary, f"the {len(kept)} likeliest")
+
+    @staticmethod
+    def numbered(size: int) -> Support:
+        """Indices that are their own ids, for tables that do not come from a language model."""
+        return Support(torch.arange(size))
+
+    @cached_property
+    def _position(self) -> dict[int, int]:
+        return {int(token_id): i for i, token_id in enumerate(self.ids.tolist())}
+
+    def index(self, token: int | str) -> int:
+        """Return the index in the table of a token, given as an id or a string."""
+        if isinstance(token, str):
+            if self.vocabulary is None:
+                raise UsageError(
+                    f"this table has no vocabulary, so '{token}' means nothing to it: give an index"
+                )
+            token_id, shown = self.vocabulary.find(token), f"'{token}'"
+        else:
+            try:
+                token_id, shown = operator.index(token), str(token)
+            except TypeError:
+                raise UsageError(
+                    f"expected a token or its id, got {token!r}: an id is a whole number"
+                ) from None
+        if token_id not in self._position:
+            if self.vocabulary is None:
+                raise UsageError(
+                    f"{shown} is outside this table: expected an index from 0 to {len(self) - 1}"
+                )
+            if not 0 <= token_id < self.vocabulary.size:
+                raise UsageError(
+                    f"{shown} is no token of this model: expected an id from 0 to {self.vocabulary.size - 1}"
+                )
+            named = f"'{self.vocabulary.token(token_id)}' (id {token_id})"
+            if token_id == self.vocabulary.tokenizer.unk_token_id:
+                raise UsageError(
+                    f"{named} is what this model reads where it knows no token: check the spelling, or take "
+                    f"the support 'all' to let a blank hold it"
+                )
+            if token_id in self.vocabulary.special_ids | self.vocabulary.unused_ids:
+                raise UsageError(
+                    f"{named} is a special or unused token, which a blank can't hold here: take the support "
+                    f"'all' to let it"
+                )
+            raise UsageError(
+                f"{named} is not among {self.name} tokens that the blank may hold: take more of them"
+            )
+        return self._position[token_id]
+
+    @cached_property
+    def _ordered(self) -> tuple[Tensor, Tensor]:
+        values, order = self.ids.sort()
+        return values, order
+
+    def _looked_up(self, tokens: Tensor) -> Tensor | None:
+        """Return the indices of many ids at once; None if one of them is not there, to be told which."""
+        if tokens.is_floating_point() or not len(self):
+            return None
+        values, order = self._ordered
+        asked = tokens.cpu().long().contiguous()
+        where = torch.searchsorted(values, asked).clamp_max(len(values) - 1)
+        return order[where] if bool((values[where] == asked).all()) else None
+
+    def indices(self, tokens: int | str | Sequence[int | str] | Tensor) -> Tensor:
+        """Return the indices of one token or of many, in the shape in which they came."""
+        if isinstance(tokens, Tensor):
+            found = self._looked_up(tokens)
+            if found is not None:
+                return found
+            flat = [self.index(t) for t in tokens.reshape(-1).tolist()]
+            return torch.tensor(flat, dtype=torch.long).reshape(tokens.shape)
+        if isinstance(tokens, str) or not isinstance(tokens, Sequence):
+            return torch.tensor(self.index(tokens))
+        return torch.tensor([self.index(t) for t in tokens], dtype=torch.long)

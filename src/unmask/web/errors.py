@@ -1,0 +1,103 @@
+"""Every way in which the server says no, as a status and one clear line.
+
+The body is always `{"error": "..."}`. What the library calls misuse is 400, what it calls a failure 422: the
+request was well-formed, but this server can't do the work (its memory budget is too small, say).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from pydantic_core import ErrorDetails
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from unmask.errors import RunError, UnmaskError, UsageError
+from unmask.web.deadline import Abandoned, OutOfTime
+from unmask.web.pool import Full
+
+
+class OverLimit(UnmaskError, ValueError):
+    """More was asked for than this server gives."""
+
+
+class UnknownModel(UnmaskError, LookupError):
+    """A model was named that is not on the list."""
+
+
+STATUS: dict[type[Exception], int] = {
+    UnknownModel: 404,
+    OverLimit: 422,
+    UsageError: 400,
+    RunError: 422,
+    Full: 503,
+    OutOfTime: 504,
+    Abandoned: 499,
+    MemoryError: 503,
+}
+"""In this order: the first that fits."""
+
+
+def status_of(error: BaseException) -> int:
+    """Return the status that tells an error; 500 for one that nobody foresaw."""
+    return next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
+
+
+def message_of(error: BaseException, seconds: float) -> str:
+    """Return the line that tells an error to a client; `seconds` is the server's time limit."""
+    if isinstance(error, Full):
+        return f"the server is busy and its queue is full: come again in {error.retry_after} s"
+    if isinstance(error, OutOfTime):
+        return (
+            f"this took longer than the {seconds:g} s that a request may take: ask about fewer candidates, "
+            f"or cut the support"
+        )
+    if isinstance(error, MemoryError):
+        return "the server is out of memory for now: cut the support, or come again later"
+    if isinstance(error, UnmaskError):
+        return " ".join(str(error).split())
+    return "something failed that should not have: whoever runs this server finds it in the log"
+
+
+def refusal(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """Return the response that says no."""
+    return JSONResponse({"error": message}, status_code=status, headers=headers)
+
+
+def refused(error: BaseException, seconds: float) -> JSONResponse:
+    """Return the response that tells an error."""
+    headers = {}
+    if isinstance(error, Full):
+        headers["Retry-After"] = str(error.retry_after)
+    elif isinstance(error, MemoryError):
+        headers["Retry-After"] = "10"
+    return refusal(status_of(error), message_of(error, seconds), headers)
+
+
+async def invalid(_request: Any, error: Exception) -> JSONResponse:
+    """Answer a body that does not fit the schema, or is no JSON."""
+    assert isinstance(error, RequestValidationError)
+    first, *others = error.errors()
+    if first["type"] == "json_invalid":
+        return refusal(400, f"the body is no JSON: {first.get('ctx', {}).get('error', 'it ends early')}")
+    return refusal(422, _line(first, others))
+
+
+async def plain(_request: Any, error: Exception) -> JSONResponse:
+    """Answer an unknown path or method."""
+    assert isinstance(error, HTTPException)
+    return refusal(error.status_code, str(error.detail), dict(error.headers or {}))
+
+
+def _line(first: ErrorDetails, others: list[ErrorDetails]) -> str:
+    """Tell the first field that does not fit; one that may be of several kinds fits none of them."""
+    kinds = [first, *(other for other in others if _field(other) == _field(first))]
+    what = ", or ".join(found["msg"][:1].lower() + found["msg"][1:] for found in kinds)
+    return f"{_field(first) or 'the body'}: {what}"
+
+
+def _field(found: ErrorDetails) -> str:
+    """Return the name of a field, without the kind that pydantic adds where there are several."""
+    parts = (str(part) for part in found["loc"] if part != "body")
+    return ".".join(part for part in parts if not part.startswith(("constrained-", "literal[")))

@@ -1,0 +1,89 @@
+"""Shelf: the configured models, a few of them in memory.
+
+The first one is loaded at the start and stays; others are loaded when first asked for, and the least
+recently used makes room. Clients name a model by its name in the configuration, never by a path.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from unmask.errors import RunError, UnmaskError
+from unmask.models.load import load
+from unmask.models.masked_lm import MaskedLM
+from unmask.web.deadline import Watch
+from unmask.web.settings import Settings
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A model in memory; whoever runs it holds the lock, for its hooks serve one caller at a time."""
+
+    mlm: MaskedLM
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Shelf:
+    """Loads models by name, and keeps up to `limits.models` of them."""
+
+    def __init__(self, settings: Settings, on_removal: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._on_removal = on_removal
+        self._placed: dict[str, Placed] = {}
+        self._lock = threading.Lock()
+        self._loading = {name: threading.Lock() for name in settings.models}
+        self.loads = 0
+
+    @property
+    def placed(self) -> Mapping[str, Placed]:
+        """The models in memory."""
+        return dict(self._placed)
+
+    def take(self, name: str, watch: Watch) -> Placed:
+        """Return the model of that name, loading it if need be."""
+        with watch.holding(self._loading[name]):
+            with self._lock:
+                found = self._placed.pop(name, None)
+                if found is not None:
+                    self._placed[name] = found  # the last one is the most recently used
+                    return found
+            watch.started(f"loading {name}", 0)
+            placed = Placed(self._load(name))
+            with self._lock:
+                self._make_room()
+                self._placed[name] = placed
+                self.loads += 1
+        return placed
+
+    def _load(self, name: str) -> MaskedLM:
+        settings = self._settings
+        try:
+            mlm = load(
+                settings.models[name],
+                device=settings.device,
+                memory=settings.memory,
+                allow_pickle=settings.allow_pickle,
+            )
+        except UnmaskError as error:
+            # the message may name a directory of this machine: that is for the server's log
+            raise ModelBroken(name) from error
+        mlm.name = name
+        return mlm
+
+    def _make_room(self) -> None:
+        others = [name for name in self._placed if name != self._settings.default]
+        while others and len(self._placed) >= max(self._settings.limits.models, 1):
+            name = others.pop(0)
+            del self._placed[name]
+            self._on_removal(name)
+
+
+class ModelBroken(RunError):
+    """A configured model can't be loaded."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the model '{name}' can't be loaded here: whoever runs this server finds why in its log"
+        )

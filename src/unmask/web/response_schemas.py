@@ -1,0 +1,213 @@
+"""What is answered over HTTP, described for OpenAPI.
+
+The answers themselves are the dictionaries of `unmask.serialize`, sent as they are; these classes say what is
+in them, and the tests hold the two together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+Solver = dict[str, float | int | bool | str | None]
+
+
+class ErrorAnswer(BaseModel):
+    """What went wrong, in one line that says how to mend it."""
+
+    error: str = Field(examples=["the text has no blank: write [MASK] or ___ for each token to be filled"])
+
+
+class FillingAnswer(BaseModel):
+    """One way to fill the blanks."""
+
+    tokens: list[str] = Field(description="As the tokenizer spells them.")
+    ids: list[int]
+    text: str = Field(description="The whole text with the tokens in the blanks.")
+    log_prob: float
+    probability: float
+
+
+class TextAnswer(BaseModel):
+    """What every answer about a text rests on."""
+
+    model: str
+    engine: str = Field(description="Whose model it is: light (our own) or transformers.")
+    length: int = Field(description="Tokens of the text, special ones included.")
+    blank_positions: list[int]
+    support: str = Field(description="Which tokens a blank may hold.")
+    support_sizes: list[int]
+    mass_outside_support: list[float]
+    conditionals: str = Field(description="exact, or cross: the likely tokens evaluated, the rest completed.")
+    candidates: int
+    completion: str | None
+    completion_error: dict[str, float | None] | None = Field(
+        description="Left-out error of the completion, nats."
+    )
+    estimated_error: float | None = Field(None, description="What that does to log q of likely pairs, nats.")
+    apart: list[int] | None = Field(
+        None, description="Tokens of each blank with a row or column of their own."
+    )
+    seed: int | None
+    passes: int = Field(description="Forward passes made.")
+    notes: list[str] = Field(description="What a person should be told.")
+
+
+class MethodAnswer(TextAnswer):
+    """An answer by one construction."""
+
+    method: str
+    solver: Solver = Field(description="How the construction's solver fared, or its options.")
+
+
+class FillAnswer(MethodAnswer):
+    """The likeliest fillings; the JSON of `unmask fill --json`."""
+
+    entropy: float = Field(description="In nats.")
+    mutual_information: float = Field(description="What the blanks tell of each other, in nats.")
+    mass_outside_candidates: float | None
+    fillings: list[FillingAnswer]
+
+
+class ScoredBlank(BaseModel):
+    """One scored token."""
+
+    token: str
+    id: int
+    log_prob_given_others: float
+    log_prob_alone: float
+
+
+class ScoreAnswer(MethodAnswer, FillingAnswer):
+    """What the words in braces are worth; the JSON of `unmask score --json`."""
+
+    blanks: list[ScoredBlank]
+
+
+class SampleAnswer(MethodAnswer):
+    """Drawn fillings; the JSON of `unmask sample --json`."""
+
+    sampling_seed: int
+    samples: list[FillingAnswer]
+
+
+class ComparedMethod(BaseModel):
+    """One construction in a comparison."""
+
+    entropy: float
+    mutual_information: float
+    kl_from_product: float
+    average_kl: float
+    mass_outside_candidates: float | None
+    agrees_with_product: bool
+    solver: Solver
+    fillings: list[FillingAnswer]
+
+
+class CompareAnswer(TextAnswer):
+    """Every construction; the JSON of `unmask compare --json`."""
+
+    incompatibility: float
+    methods: dict[str, ComparedMethod]
+
+
+class TokenAnswer(BaseModel):
+    """A token."""
+
+    token: str
+    id: int
+    text: str = Field(description="As it looks in a text.")
+
+
+class ConditionalToken(TokenAnswer):
+    """A token of the asked blank, before and after the other one is known."""
+
+    probability: float = Field(description="Under the joint, given the token of the other blank.")
+    log_prob: float
+    marginal_probability: float = Field(description="Under the joint, whatever the other blank holds.")
+    model_probability: float = Field(description="By the model's own conditional, given that token.")
+
+
+class ConditionalAnswer(MethodAnswer):
+    """One blank's distribution, the other one being known."""
+
+    blank: int
+    given_blank: int
+    given: TokenAnswer
+    given_probability: float = Field(description="How likely the given token is by itself, under the joint.")
+    entropy: float = Field(description="Of the asked blank, given the token, in nats.")
+    marginal_entropy: float = Field(description="Of the asked blank, whatever the other holds, in nats.")
+    information: float = Field(description="KL of the one from the other: what the token tells, in nats.")
+    tokens: list[ConditionalToken]
+
+
+class MappedMethod(BaseModel):
+    """One construction's part of a heat map."""
+
+    probabilities: list[list[float]] = Field(description="[rows][columns]")
+    row_marginals: list[float]
+    column_marginals: list[float]
+    mass_shown: float = Field(description="The probability of all pairs shown.")
+    entropy: float
+    mutual_information: float
+    solver: Solver
+
+
+class MapAnswer(TextAnswer):
+    """The joint of the likeliest tokens of both blanks."""
+
+    rows: list[TokenAnswer] = Field(description="Tokens of the first blank, likeliest first.")
+    columns: list[TokenAnswer] = Field(description="Tokens of the second blank, likeliest first.")
+    methods: dict[str, MappedMethod]
+
+
+class CompatibilityAnswer(MethodAnswer):
+    """How well the model's conditionals fit together, and the joint to them."""
+
+    incompatibility: float = Field(description="0 if both conditionals come from one joint (Arnold & Press).")
+    average_kl: float = Field(
+        description="A-KL: how far the joint's conditionals are from the model's, nats."
+    )
+
+
+class ModelAnswer(BaseModel):
+    """A model that may be asked."""
+
+    name: str
+    loaded: bool
+    architecture: str | None = Field(description="Known once it is loaded, as the next three.")
+    vocabulary: int | None
+    window: int | None
+    mask: str | None = Field(description="Its own spelling of a blank.")
+
+
+class ModelsAnswer(BaseModel):
+    """What this server offers."""
+
+    models: list[ModelAnswer]
+    default: str
+    methods: dict[str, str] = Field(description="The constructions, each with a line on what it is.")
+    limits: dict[str, float] = Field(description="How much may be asked for.")
+
+
+class HealthAnswer(BaseModel):
+    """Whether the server is at work."""
+
+    status: str = Field(examples=["ready"], description="ready, or starting while the first model loads.")
+    version: str
+    busy: int
+    waiting: int
+
+
+def event_stream(answer: type[BaseModel]) -> dict[str, Any]:
+    """Describe an answer as JSON, and as server-sent events for whoever accepts those."""
+    told = (
+        "Server-sent events, for `Accept: text/event-stream`: `progress` with `stage`, `done` and `total`, "
+        "then one `answer` event with the JSON answer, or one `error` event with `status` and `error`."
+    )
+    return {
+        "model": answer,
+        "description": "The answer.",
+        "content": {"text/event-stream": {"schema": {"type": "string", "description": told}}},
+    }

@@ -1,0 +1,136 @@
+"""One suite for every joint of many blanks: it walks a registry and asks each all that is promised."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from sequence_toy import JOINTS
+from unmask import UsageError
+
+BLANKS = [2, 3, 4]
+EXAMPLES = [(name, n) for name in JOINTS for n in BLANKS]
+every_joint = pytest.mark.parametrize(("name", "blanks"), EXAMPLES)
+
+
+@pytest.fixture(scope="module")
+def joint_of(mlm_of):
+    made = {}
+
+    def get(name, blanks):
+        if (name, blanks) not in made:
+            made[name, blanks] = JOINTS[name](mlm_of("bert"), blanks)
+        return made[name, blanks]
+
+    return get
+
+
+def whole(joint):
+    """q of every filling, asked one by one through `log_prob`."""
+    grids = torch.meshgrid(*(s.ids for s in joint.supports), indexing="ij")
+    return joint.log_prob(*grids).exp().numpy()
+
+
+@every_joint
+def test_all_fillings_sum_to_one_and_none_is_impossible(name, blanks, joint_of):
+    q = whole(joint_of(name, blanks))
+    assert q.ndim == blanks
+    assert q.sum() == pytest.approx(1, abs=1e-6)
+    assert (q > 0).all()
+
+
+@every_joint
+def test_marginals_and_conditionals_agree_with_brute_force(name, blanks, joint_of):
+    joint = joint_of(name, blanks)
+    q = whole(joint)
+    for blank in range(blanks):
+        others = tuple(i for i in range(blanks) if i != blank)
+        np.testing.assert_allclose(joint.marginal(blank).log_probs.exp(), q.sum(others), atol=1e-6)
+        given = {i: int(joint.supports[i].ids[-1]) for i in others}
+        line = q[tuple(slice(None) if i == blank else -1 for i in range(blanks))]
+        found = joint.conditional(blank, given).log_probs.exp()
+        np.testing.assert_allclose(found, line / line.sum(), atol=1e-6)
+    if blanks > 2:  # the third is summed over
+        found = joint.conditional(0, {1: int(joint.supports[1].ids[0])}).log_probs.exp()
+        line = q[:, 0].reshape(q.shape[0], -1).sum(1)
+        np.testing.assert_allclose(found, line / line.sum(), atol=1e-6)
+
+
+@every_joint
+def test_entropy_and_divergence_agree_with_brute_force(name, blanks, joint_of):
+    joint = joint_of(name, blanks)
+    q = whole(joint)
+    assert joint.entropy() == pytest.approx(-(q * np.log(q)).sum(), abs=1e-6)
+    margins = [q.sum(tuple(j for j in range(blanks) if j != i)) for i in range(blanks)]
+    information = sum(-(m * np.log(m)).sum() for m in margins) - joint.entropy()
+    assert joint.mutual_information() == pytest.approx(information, abs=1e-6)
+    assert joint.kl_to(joint) == pytest.approx(0, abs=1e-9)
+
+
+@every_joint
+def test_top_finds_the_likeliest(name, blanks, joint_of):
+    """The beams are wider than these little tables have branches, so that the search is exhaustive."""
+    joint = joint_of(name, blanks)
+    q = whole(joint)
+    best = joint.top(3 if "pairs" not in name else 40)
+    order = np.argsort(-q, axis=None)[:3]
+    wanted = [
+        tuple(int(s.ids[i]) for s, i in zip(joint.supports, np.unravel_index(o, q.shape), strict=True))
+        for o in order
+    ]
+    assert [f.ids for f in best[:3]] == wanted
+    assert [f.log_prob for f in best[:3]] == pytest.approx([np.log(q.flat[o]) for o in order], abs=1e-6)
+    assert [f.log_prob for f in best] == sorted((f.log_prob for f in best), reverse=True)
+
+
+@every_joint
+def test_samples_follow_the_joint(name, blanks, joint_of):
+    """Chi-square over all fillings; false-alarm rate 1e-4 for each of the joints, with a fixed seed."""
+    joint = joint_of(name, blanks)
+    q = whole(joint)
+    draws = 4000
+    samples = joint.sample(draws, torch.Generator().manual_seed(0))
+    assert samples.shape == (draws, blanks)
+    places = [s.indices(samples[:, i]).numpy() for i, s in enumerate(joint.supports)]
+    counts = np.bincount(np.ravel_multi_index(places, q.shape), minlength=q.size)
+    expected = q.flatten() * draws
+    rare = expected < 5
+    seen = np.append(counts[~rare], counts[rare].sum())
+    wanted = np.append(expected[~rare], expected[rare].sum())
+    keep = wanted > 1e-3
+    statistic = ((seen - wanted)[keep] ** 2 / wanted[keep]).sum()
+    assert stats.chi2.sf(statistic, keep.sum() - 1) > 1e-4
+
+
+@every_joint
+def test_the_same_seed_gives_the_same_samples(name, blanks, joint_of):
+    joint = joint_of(name, blanks)
+    first, second, other = (joint.sample(30, torch.Generator().manual_seed(s)) for s in (7, 7, 8))
+    assert torch.equal(first, second)
+    assert not torch.equal(first, other)
+
+
+@pytest.mark.parametrize("name", list(JOINTS))
+def test_what_is_no_question_is_refused(name, joint_of):
+    joint = joint_of(name, 3)
+    token = int(joint.supports[0].ids[0])
+    for blank, given in ((0, {}), (0, {0: token}), (0, {7: token}), (3, {0: token}), (-1, {0: token})):
+        with pytest.raises(UsageError):
+            joint.conditional(blank, given)
+    with pytest.raises(UsageError, match="expected 3 tokens"):
+        joint.log_prob(token, token)
+    with pytest.raises(UsageError, match="at least one sample"):
+        joint.sample(0)
+    with pytest.raises(UsageError, match="at least one filling"):
+        joint.top(0)
+
+
+@pytest.mark.parametrize("name", list(JOINTS))
+def test_many_fillings_are_scored_as_one_by_one(name, joint_of):
+    joint = joint_of(name, 3)
+    rows = list(itertools.islice(itertools.product(*(s.ids.tolist() for s in joint.supports)), 0, None, 5))
+    together = joint.log_prob(*torch.tensor(rows).unbind(1))
+    apart = [float(joint.log_prob(*row)) for row in rows]
+    np.testing.assert_allclose(together, apart, atol=1e-5)

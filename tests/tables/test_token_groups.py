@@ -1,0 +1,118 @@
+"""Cells: a joint over groups of tokens is the joint over the tokens, in everything that it can be asked."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from unmask import CONSTRUCTIONS, PairConditionals, construct
+from unmask.tables.token_groups import Cells
+
+A, B = 11, 14
+
+
+def gathered(seed=0, tilt=0.0):
+    """Conditionals over cells, and the same over tokens, a row or a column for each."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def cells(tokens, log_m):
+        apart = torch.randperm(tokens, generator=generator)[: tokens // 2]
+        made = Cells.gathered(log_m, apart, 2)
+        return replace(made, log_tilt=tilt * made.log_tilt)
+
+    a, b = (cells(n, torch.randn(n, generator=generator, dtype=torch.float64).log_softmax(0)) for n in (A, B))
+    shape = (len(a), len(b))
+    p, r = (1.5 * torch.randn(*shape, generator=generator, dtype=torch.float64) for _ in range(2))
+    whole = PairConditionals.from_logits(
+        p[a.of][:, b.of], r[a.of][:, b.of], p.mean(1)[a.of].contiguous(), r.mean(0)[b.of].contiguous()
+    )
+    first_a, first_b = (torch.tensor([(c.of == n).nonzero()[0, 0] for n in range(len(c))]) for c in (a, b))
+    small = replace(
+        whole,
+        a_table=whole.a_table[first_a][:, first_b],
+        b_table=whole.b_table[first_a][:, first_b],
+        a_alone=whole.a_alone[first_a],
+        b_alone=whole.b_alone[first_b],
+        a_log_z=whole.a_log_z[first_b],
+        b_log_z=whole.b_log_z[first_a],
+        a_cells=a,
+        b_cells=b,
+    )
+    return small, whole
+
+
+def table(joint):
+    a, b = torch.arange(A), torch.arange(B)
+    return joint.log_prob(a[:, None].expand(A, B), b[None].expand(A, B))
+
+
+@pytest.mark.parametrize("method", list(CONSTRUCTIONS))
+def test_a_joint_over_cells_is_the_joint_over_tokens(method):
+    small, whole = (construct(method, conditionals) for conditionals in gathered())
+    torch.testing.assert_close(table(small), table(whole), atol=1e-7, rtol=0)
+    assert small.entropy() == pytest.approx(whole.entropy(), abs=1e-8)
+    assert small.mutual_information() == pytest.approx(whole.mutual_information(), abs=1e-8)
+    for blank in (0, 1):
+        torch.testing.assert_close(
+            small.marginal(blank).log_probs, whole.marginal(blank).log_probs, atol=1e-7, rtol=0
+        )
+        for token in (0, 5):
+            torch.testing.assert_close(
+                small.conditional(blank, {1 - blank: token}).log_probs,
+                whole.conditional(blank, {1 - blank: token}).log_probs,
+                atol=1e-7,
+                rtol=0,
+            )
+    assert small.kl_to(whole) == pytest.approx(0, abs=1e-8)
+    assert small.kl_to(construct("product", small.conditionals)) == pytest.approx(
+        whole.kl_to(construct("product", whole.conditionals)), abs=1e-8
+    )
+
+
+@pytest.mark.parametrize("method", list(CONSTRUCTIONS))
+def test_tilts_leave_a_distribution_that_agrees_with_brute_force(method):
+    joint = construct(method, gathered(seed=1, tilt=1.0)[0])
+    log_q = table(joint)
+    q = log_q.exp()
+    assert float(q.sum()) == pytest.approx(1, abs=1e-9)
+    assert joint.entropy() == pytest.approx(-float((q * log_q).sum()), abs=1e-9)
+    torch.testing.assert_close(joint.marginal(0).log_probs.exp(), q.sum(1), atol=1e-9, rtol=0)
+    torch.testing.assert_close(joint.marginal(1).log_probs.exp(), q.sum(0), atol=1e-9, rtol=0)
+    given = joint.conditional(1, {0: 3}).log_probs.exp()
+    torch.testing.assert_close(given, q[3] / q[3].sum(), atol=1e-9, rtol=0)
+    best = q.flatten().topk(20)
+    found = joint.top(20)
+    torch.testing.assert_close(
+        torch.tensor([f.log_prob for f in found], dtype=torch.float64), best.values.log(), atol=1e-9, rtol=0
+    )
+    assert {f.ids for f in found[:10]} == {(int(i) // B, int(i) % B) for i in best.indices[:10]}
+    assert joint.mass(torch.tensor([1, 4]), torch.tensor([0, 7, 9])) == pytest.approx(
+        float(q[[1, 4]][:, [0, 7, 9]].sum()), abs=1e-9
+    )
+
+
+def test_samples_of_a_joint_over_cells_follow_it():
+    """Chi-square over the cells of the table with expected counts of at least 5; false alarms: 1 in 1,000."""
+    from scipy.stats import chi2
+
+    joint = construct("ag", gathered(seed=2, tilt=1.0)[0])
+    n = 20_000
+    drawn = joint.sample(n, torch.Generator().manual_seed(0))
+    seen = torch.bincount(drawn[:, 0] * B + drawn[:, 1], minlength=A * B).double()
+    expected = n * table(joint).exp().flatten()
+    enough = expected >= 5
+    parts = torch.stack([seen[enough], expected[enough]])
+    rest = torch.stack([seen[~enough].sum(), expected[~enough].sum()])[:, None]
+    both = torch.cat([parts, rest], 1) if float(rest[1]) > 0 else parts
+    statistic = float(((both[0] - both[1]).square() / both[1]).sum())
+    assert statistic < chi2.ppf(0.999, both.shape[1] - 1)
+
+
+def test_cells_keep_those_apart_first_and_gather_like_with_like():
+    log_m = torch.tensor([0.3, 0.02, 0.25, 0.04, 0.21, 0.08, 0.1]).log()
+    cells = Cells.gathered(log_m, torch.tensor([2, 0]), 2)
+    assert cells.counts.tolist() == [1, 1, 3, 2]
+    assert cells.of.tolist() == [1, 3, 0, 3, 2, 2, 2]
+    torch.testing.assert_close(
+        cells.spread(cells.mean(log_m.double())), log_m.double(), atol=1e-7, rtol=0
+    )  # the tilt is m's own
