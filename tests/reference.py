@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from unmask import PairConditionals
-from unmask.tables.token_groups import Cells
+from unmask.tables.token_groups import TokenGroups
 
 
 def draw(rows, columns, spread, seed, dtype=torch.float64):
@@ -44,8 +44,8 @@ def repeat(conditionals, rows, columns):
         repeated.b_log_z[first_a],
         repeated.a_support,
         repeated.b_support,
-        a_cells=Cells(a_at, torch.tensor(rows).double(), torch.zeros(len(a_at)).double()),
-        b_cells=Cells(b_at, torch.tensor(columns).double(), torch.zeros(len(b_at)).double()),
+        a_groups=TokenGroups(a_at, torch.tensor(rows).double(), torch.zeros(len(a_at)).double()),
+        b_groups=TokenGroups(b_at, torch.tensor(columns).double(), torch.zeros(len(b_at)).double()),
     )
     return repeated, lumped, (a_at, b_at)
 

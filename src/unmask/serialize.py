@@ -293,7 +293,7 @@ def _context(joint: Joint, mlm: MaskedLM) -> dict[str, Any]:
         "completion": evidence.get("completion"),
         "completion_error": evidence.get("completion_error"),
         "estimated_error": evidence.get("estimated_error"),
-        "apart": evidence.get("apart"),
+        "ungrouped": evidence.get("ungrouped"),
         "seed": evidence.get("seed"),
         "passes": evidence["passes"],
         "solver": _solver(joint),

@@ -124,7 +124,7 @@ def test_gathering_unlikely_tokens_hardly_moves_the_likely_pairs(english, wide, 
         words.likeliest(torch.arange(len(words), 0, -1).double(), 2500, cloze.truth) for words in supports
     )
     gathered, apart = (
-        construct(method, cross_conditionals(english, cloze, some, 100, include=include, apart=size))
+        construct(method, cross_conditionals(english, cloze, some, 100, include=include, ungrouped=size))
         for size in (300, 2500)
     )
     assert gathered.conditionals.shape == (332, 332)
@@ -138,15 +138,15 @@ def test_gathering_unlikely_tokens_hardly_moves_the_likely_pairs(english, wide, 
 def test_a_token_named_is_never_gathered(english, wide):
     cloze, supports, _ = wide
     unlikely = int(supports[0].ids[-1])
-    cross = cross_conditionals(english, cloze, supports, 20, include=((unlikely,), ()), apart=50)
-    assert float(cross.a_counts[cross.a_cells.of[supports[0].index(unlikely)]]) == 1
+    cross = cross_conditionals(english, cloze, supports, 20, include=((unlikely,), ()), ungrouped=50)
+    assert float(cross.a_counts[cross.a_groups.group_of[supports[0].index(unlikely)]]) == 1
     assert float(cross.a_counts.sum()) == len(supports[0])
 
 
 def test_more_candidates_hold_all_that_fewer_hold(english, wide):
     cloze, supports, _ = wide
     few, more = (
-        cross_conditionals(english, cloze, supports, k, apart=50).evidence["evaluated"] for k in (8, 16)
+        cross_conditionals(english, cloze, supports, k, ungrouped=50).evidence["evaluated"] for k in (8, 16)
     )
     for fewer_tokens, more_tokens in zip(few, more, strict=True):
         assert set(fewer_tokens.tolist()) <= set(more_tokens.tolist())
@@ -155,7 +155,7 @@ def test_more_candidates_hold_all_that_fewer_hold(english, wide):
 def test_auto_doubles_the_candidates_until_the_error_is_tolerable(english, wide):
     cloze, supports, _ = wide
     strict, lax = (
-        cross_conditionals(english, cloze, supports, "auto", apart=50, tolerance=tolerance).evidence
+        cross_conditionals(english, cloze, supports, "auto", ungrouped=50, tolerance=tolerance).evidence
         for tolerance in (1e-6, 10.0)
     )
     assert lax["candidates"] == 64

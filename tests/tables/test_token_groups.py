@@ -1,4 +1,4 @@
-"""Cells: a joint over groups of tokens is the joint over the tokens, in everything that it can be asked."""
+"""TokenGroups: a joint over groups of tokens is the joint over the tokens, in every method."""
 
 from dataclasses import replace
 
@@ -6,27 +6,34 @@ import pytest
 import torch
 
 from unmask import CONSTRUCTIONS, PairConditionals, construct
-from unmask.tables.token_groups import Cells
+from unmask.tables.token_groups import TokenGroups
 
 A, B = 11, 14
 
 
 def gathered(seed=0, tilt=0.0):
-    """Conditionals over cells, and the same over tokens, a row or a column for each."""
+    """Conditionals over groups, and the same over tokens, a row or a column for each."""
     generator = torch.Generator().manual_seed(seed)
 
-    def cells(tokens, log_m):
+    def groups(tokens, log_m):
         apart = torch.randperm(tokens, generator=generator)[: tokens // 2]
-        made = Cells.gathered(log_m, apart, 2)
-        return replace(made, log_tilt=tilt * made.log_tilt)
+        made = TokenGroups.by_probability(log_m, apart, 2)
+        return replace(made, log_within=tilt * made.log_within)
 
-    a, b = (cells(n, torch.randn(n, generator=generator, dtype=torch.float64).log_softmax(0)) for n in (A, B))
+    a, b = (
+        groups(n, torch.randn(n, generator=generator, dtype=torch.float64).log_softmax(0)) for n in (A, B)
+    )
     shape = (len(a), len(b))
     p, r = (1.5 * torch.randn(*shape, generator=generator, dtype=torch.float64) for _ in range(2))
     whole = PairConditionals.from_logits(
-        p[a.of][:, b.of], r[a.of][:, b.of], p.mean(1)[a.of].contiguous(), r.mean(0)[b.of].contiguous()
+        p[a.group_of][:, b.group_of],
+        r[a.group_of][:, b.group_of],
+        p.mean(1)[a.group_of].contiguous(),
+        r.mean(0)[b.group_of].contiguous(),
     )
-    first_a, first_b = (torch.tensor([(c.of == n).nonzero()[0, 0] for n in range(len(c))]) for c in (a, b))
+    first_a, first_b = (
+        torch.tensor([(c.group_of == n).nonzero()[0, 0] for n in range(len(c))]) for c in (a, b)
+    )
     small = replace(
         whole,
         a_table=whole.a_table[first_a][:, first_b],
@@ -35,8 +42,8 @@ def gathered(seed=0, tilt=0.0):
         b_alone=whole.b_alone[first_b],
         a_log_z=whole.a_log_z[first_b],
         b_log_z=whole.b_log_z[first_a],
-        a_cells=a,
-        b_cells=b,
+        a_groups=a,
+        b_groups=b,
     )
     return small, whole
 
@@ -92,7 +99,7 @@ def test_tilts_leave_a_distribution_that_agrees_with_brute_force(method):
 
 
 def test_samples_of_a_joint_over_cells_follow_it():
-    """Chi-square over the cells of the table with expected counts of at least 5; false alarms: 1 in 1,000."""
+    """Chi-square over the cells with expected counts of at least 5; false alarms: 1 in 1,000."""
     from scipy.stats import chi2
 
     joint = construct("ag", gathered(seed=2, tilt=1.0)[0])
@@ -110,9 +117,9 @@ def test_samples_of_a_joint_over_cells_follow_it():
 
 def test_cells_keep_those_apart_first_and_gather_like_with_like():
     log_m = torch.tensor([0.3, 0.02, 0.25, 0.04, 0.21, 0.08, 0.1]).log()
-    cells = Cells.gathered(log_m, torch.tensor([2, 0]), 2)
-    assert cells.counts.tolist() == [1, 1, 3, 2]
-    assert cells.of.tolist() == [1, 3, 0, 3, 2, 2, 2]
+    groups = TokenGroups.by_probability(log_m, torch.tensor([2, 0]), 2)
+    assert groups.counts.tolist() == [1, 1, 3, 2]
+    assert groups.group_of.tolist() == [1, 3, 0, 3, 2, 2, 2]
     torch.testing.assert_close(
-        cells.spread(cells.mean(log_m.double())), log_m.double(), atol=1e-7, rtol=0
+        groups.spread(groups.mean(log_m.double())), log_m.double(), atol=1e-7, rtol=0
     )  # the tilt is m's own

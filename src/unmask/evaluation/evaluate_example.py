@@ -105,7 +105,7 @@ def make_examiner(
 def _rows_of(table: PairConditionals, truth: tuple[int, int]) -> tuple[int, int]:
     """Return the row and the column of two tokens."""
     a, b = table.a_support.index(truth[0]), table.b_support.index(truth[1])
-    return int(table.cells[0].of[a]), int(table.cells[1].of[b])
+    return int(table.groups[0].group_of[a]), int(table.groups[1].group_of[b])
 
 
 def _small_table(
@@ -115,7 +115,7 @@ def _small_table(
     some = next(iter(joints.values()))
     shown = []
     for blank, truth in enumerate(example.truth):
-        mean = torch.stack([some.cells[blank].spread(m[blank]).exp() for m in marginals]).mean(0)
+        mean = torch.stack([some.groups[blank].spread(m[blank]).exp() for m in marginals]).mean(0)
         best = some.supports[blank].ids[mean.topk(min(SHOWN, len(mean))).indices.cpu()].tolist()
         shown.append([*best, truth] if truth not in best else best)
     a, b = torch.meshgrid(torch.tensor(shown[0]), torch.tensor(shown[1]), indexing="ij")

@@ -12,9 +12,9 @@ pair of conditionals over all V tokens, and every joint made from it a distribut
   sample of the others (`unmask.inference.weighted_sampling`), so that the regression has seen the kind of
   token that it answers for.
 
-The completed tables are never formed in full. The `APART` likeliest tokens of a blank, and all those asked
-for by name, have a row or a column of their own; the others are gathered into `GROUPS` cells of like
-probability (`unmask.tables.token_groups`). A cell's row is the mean of the conditionals of its members,
+The completed tables are never formed in full. The `UNGROUPED` likeliest tokens of a blank, and all those
+asked for by name, have a row or a column of their own; the others are gathered into `GROUPS` groups of like
+probability (`unmask.tables.token_groups`). A group's row is the mean of the conditionals of its members,
 evaluated or predicted, a few of them standing for all: that mean is what the sums over unlikely contexts
 consist of.
 
@@ -48,12 +48,12 @@ from unmask.inference.weighted_sampling import draw
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.tables.pair_conditionals import PairConditionals
-from unmask.tables.token_groups import Cells
+from unmask.tables.token_groups import TokenGroups
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 Completion = Literal["plain", "learned"]
-APART = 1024
+UNGROUPED = 1024
 GROUPS = 32
 MEMBERS = 8
 """How many tokens of a group stand for it, beside those of it that were evaluated."""
@@ -72,14 +72,14 @@ class Side:
     Attributes:
         support: the tokens that it may hold.
         alone: log m of each, [tokens].
-        cells: how they are gathered.
+        groups: how they are gathered.
         likely, random: the evaluated tokens, as indices into the support.
         stands_for: how many tokens that are not evaluated each random one stands for, [random].
     """
 
     support: Support
     alone: Tensor
-    cells: Cells
+    groups: TokenGroups
     likely: Tensor
     random: Tensor
     stands_for: Tensor
@@ -110,7 +110,7 @@ def cross_conditionals(
     *,
     completion: Completion = "learned",
     include: tuple[Sequence[int], Sequence[int]] = ((), ()),
-    apart: int = APART,
+    ungrouped: int = UNGROUPED,
     tolerance: float = TOLERANCE,
     seed: int = 0,
     progress: Progress = silent,
@@ -125,7 +125,7 @@ def cross_conditionals(
             64, then twice as many while the estimated error is above the tolerance, 512 at the most.
         completion: how to complete the others, `plain` or `learned`.
         include: token ids that must be among those evaluated at A and at B.
-        apart: how many of the likeliest tokens of each blank have a row or a column of their own.
+        ungrouped: how many of the likeliest tokens of each blank have a row or a column of their own.
         tolerance: the estimated error of log q, in nats, that `auto` is content with.
         seed: of the random part of the sample.
         progress: told of the forward passes.
@@ -137,12 +137,12 @@ def cross_conditionals(
     wanted = min(FIRST_CANDIDATES, most) if candidates == "auto" else candidates
     if not 1 <= wanted <= most:
         raise UsageError(f"expected from 1 to {most} candidates (the tokens a blank may hold), got {wanted}")
-    if apart < 1:
-        raise UsageError(f"expected at least one token apart, got {apart}")
+    if ungrouped < 1:
+        raise UsageError(f"expected at least one token ungrouped, got {ungrouped}")
     alone = both_blank(mlm, cloze, supports)
     asker = _Asker(mlm, cloze, progress)
     while True:
-        sides = _sides(supports, alone, wanted, completion, include, apart, seed)
+        sides = _sides(supports, alone, wanted, completion, include, ungrouped, seed)
         a_given_b, b_given_a = (
             _Direction(mlm, sides[n], sides[1 - n], asker(n, sides[n]), completion) for n in (1, 0)
         )
@@ -163,7 +163,7 @@ def cross_conditionals(
             for name, direction in (("a_given_b", a_given_b), ("b_given_a", b_given_a))
         },
         "estimated_error": estimate,
-        "apart": [int((side.cells.counts == 1).sum()) for side in sides],
+        "ungrouped": [int((side.groups.counts == 1).sum()) for side in sides],
         "evaluated": (a.evaluated, b.evaluated),
     }
     if auto:
@@ -172,14 +172,14 @@ def cross_conditionals(
     made = PairConditionals(
         a_table.T.contiguous(),
         b_table,
-        a.cells.mean(a.alone),
-        b.cells.mean(b.alone),
+        a.groups.mean(a.alone),
+        b.groups.mean(b.alone),
         a_log_z,
         b_log_z,
         *supports,
         evidence,
-        a_cells=None if a.cells.apart else a.cells,
-        b_cells=None if b.cells.apart else b.cells,
+        a_groups=None if a.groups.ungrouped else a.groups,
+        b_groups=None if b.groups.ungrouped else b.groups,
     )
     return made.made_linear()
 
@@ -190,10 +190,10 @@ def _sides(
     candidates: int,
     completion: Completion,
     include: tuple[Sequence[int], Sequence[int]],
-    apart: int,
+    ungrouped: int,
     seed: int,
 ) -> tuple[Side, Side]:
-    """Choose what to ask about each blank, and which tokens share a cell.
+    """Choose what to ask about each blank, and which tokens share a group.
 
     More candidates with the same seed hold all that fewer hold.
     """
@@ -206,12 +206,12 @@ def _sides(
         ranked = torch.cat([first, order[~torch.isin(order, first)]])
         likely = ranked[: max(share, len(first))]
         random, stands_for = draw(log_m.cpu(), likely, candidates - len(likely), generator)
-        alone_cells = ranked[: max(apart, len(likely))]
-        if len(support) <= 2 * apart:  # groups would save little
-            cells = Cells.singles(len(support))
+        single = ranked[: max(ungrouped, len(likely))]
+        if len(support) <= 2 * ungrouped:  # groups would save little
+            groups = TokenGroups.singletons(len(support))
         else:
-            cells = Cells.gathered(log_m, alone_cells, GROUPS)
-        made.append(Side(support, log_m, cells, likely, random, stands_for))
+            groups = TokenGroups.by_probability(log_m, single, GROUPS)
+        made.append(Side(support, log_m, groups, likely, random, stands_for))
     return made[0], made[1]
 
 
@@ -271,26 +271,26 @@ class _Direction:
         self.judgement = _judge(filled, asked, judged, truth, without)
 
     def table(self) -> tuple[Tensor, Tensor]:
-        """Return log-probabilities [filled cells, asked cells], and the normalisers [filled cells]."""
-        mlm, asked, cells = self._mlm, self._asked, self._filled.cells
-        needed, cell = _members(self._filled)
+        """Return log-probabilities [filled groups, asked groups], and the normalisers [filled groups]."""
+        mlm, asked, groups = self._mlm, self._asked, self._filled.groups
+        needed, group = _members(self._filled)
         where = torch.full((len(self._filled.support),), -1)
         where[self._filled.evaluated] = torch.arange(len(self._states))
         known = where[needed] >= 0
         states = self._states[where[needed[known]]]
         if self._fit is None:
-            known_rows, known_z = decoded(mlm, states, asked.support, asked.cells)
-            rows = asked.cells.mean(asked.alone).to(known_rows).repeat(len(needed), 1)
+            known_rows, known_z = decoded(mlm, states, asked.support, asked.groups)
+            rows = asked.groups.mean(asked.alone).to(known_rows).repeat(len(needed), 1)
             log_z = known_z.mean().repeat(len(needed))
             rows[known], log_z[known] = known_rows, known_z
         else:
             every = torch.empty(len(needed), states.shape[1], dtype=states.dtype, device=states.device)
             every[known] = states
             every[~known] = self._fit(self._features(needed[~known])).to(states.dtype)
-            rows, log_z = decoded(mlm, every, asked.support, asked.cells)
-        if cells.apart:
+            rows, log_z = decoded(mlm, every, asked.support, asked.groups)
+        if groups.ungrouped:
             return rows, log_z
-        return _mean_rows(rows, cell, len(cells)), _mean(log_z, cell, len(cells))
+        return _mean_rows(rows, group, len(groups)), _mean(log_z, group, len(groups))
 
     def _features(self, tokens: Tensor) -> Tensor:
         ids = self._filled.support.ids[tokens]
@@ -324,35 +324,35 @@ def _judge(filled: Side, asked: Side, judged: slice, truth: Tensor, without: Ten
 
 
 def _members(side: Side) -> tuple[Tensor, Tensor]:
-    """Return the tokens whose conditionals make up the cells', and the cell of each.
+    """Return the tokens whose conditionals make up the groups', and the group of each.
 
-    A token alone is its cell's only one. A group has those that were evaluated, and `MEMBERS` others spread
+    A token alone is its group's only one. A group has those that were evaluated, and `MEMBERS` others spread
     evenly over it.
     """
-    cells = side.cells
-    if cells.apart:
+    groups = side.groups
+    if groups.ungrouped:
         every = torch.arange(len(side.support))
         return every, every
     chosen = torch.zeros(len(side.support), dtype=torch.bool)
     chosen[side.evaluated] = True
     steps = torch.linspace(0, 1, MEMBERS + 2, dtype=torch.float64)[1:-1]
-    spread = cells.starts[:, None] + (steps * cells.counts[:, None]).long()
-    chosen[cells.order[spread.unique()]] = True
+    spread = groups.starts[:, None] + (steps * groups.counts[:, None]).long()
+    chosen[groups.order[spread.unique()]] = True
     needed = chosen.nonzero()[:, 0]
-    return needed, cells.of[needed]
+    return needed, groups.group_of[needed]
 
 
-def _mean_rows(log_rows: Tensor, cell: Tensor, cells: int) -> Tensor:
-    """Return the log of the mean probability of the rows of each cell, [cells, columns]."""
-    counts = torch.bincount(cell, minlength=cells)
-    table = torch.empty(cells, log_rows.shape[1], dtype=log_rows.dtype, device=log_rows.device)
-    single = counts[cell] == 1
-    table[cell[single]] = log_rows[single]
+def _mean_rows(log_rows: Tensor, group: Tensor, groups: int) -> Tensor:
+    """Return the log of the mean probability of the rows of each group, [groups, columns]."""
+    counts = torch.bincount(group, minlength=groups)
+    table = torch.empty(groups, log_rows.shape[1], dtype=log_rows.dtype, device=log_rows.device)
+    single = counts[group] == 1
+    table[group[single]] = log_rows[single]
     for group in (counts > 1).nonzero()[:, 0].tolist():
-        table[group] = log_rows[cell == group].logsumexp(0) - counts[group].log()
+        table[group] = log_rows[group == group].logsumexp(0) - counts[group].log()
     return table
 
 
-def _mean(values: Tensor, cell: Tensor, cells: int) -> Tensor:
-    sums = torch.zeros(cells, dtype=values.dtype, device=values.device).index_add_(0, cell, values)
-    return sums / torch.bincount(cell, minlength=cells).to(sums)
+def _mean(values: Tensor, group: Tensor, groups: int) -> Tensor:
+    sums = torch.zeros(groups, dtype=values.dtype, device=values.device).index_add_(0, group, values)
+    return sums / torch.bincount(group, minlength=groups).to(sums)

@@ -15,9 +15,9 @@ from unmask.errors import RunError, UsageError
 from unmask.memory import show_bytes
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
-from unmask.tables.lazy_table import Recomputed
+from unmask.tables.lazy_table import LazyTable
 from unmask.tables.pair_conditionals import PairConditionals
-from unmask.tables.token_groups import Cells
+from unmask.tables.token_groups import TokenGroups
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
@@ -40,14 +40,14 @@ def exact_conditionals(
     # the columns of p(a|b) come from fillings of B seen at A; the rows of p(b|a) from fillings of A seen at B
     a_states = mlm.filled_states(cloze, 1, supports[1].ids, cloze.blanks[0], progress)
     b_states = mlm.filled_states(cloze, 0, supports[0].ids, cloze.blanks[1], progress)
-    a_table: Tensor | Recomputed
-    b_table: Tensor | Recomputed
+    a_table: Tensor | LazyTable
+    b_table: Tensor | LazyTable
     if fits:
         a_table, a_log_z = decoded(mlm, a_states, supports[0], as_columns=True)
         b_table, b_log_z = decoded(mlm, b_states, supports[1])
     else:
-        a_table, a_log_z = recomputed(mlm, a_states, supports[0], by_asked=True)
-        b_table, b_log_z = recomputed(mlm, b_states, supports[1], by_asked=False)
+        a_table, a_log_z = lazy_table(mlm, a_states, supports[0], by_asked=True)
+        b_table, b_log_z = lazy_table(mlm, b_states, supports[1], by_asked=False)
     evidence = {"conditionals": "exact", "passes": len(supports[0]) + len(supports[1]) + 1, "held": fits}
     made = PairConditionals(a_table, b_table, *alone, a_log_z, b_log_z, *supports, evidence)
     return made.made_linear()
@@ -89,14 +89,19 @@ def both_blank(mlm: MaskedLM, cloze: Cloze, supports: Supports) -> tuple[Tensor,
 
 
 def decoded(
-    mlm: MaskedLM, states: Tensor, support: Support, cells: Cells | None = None, *, as_columns: bool = False
+    mlm: MaskedLM,
+    states: Tensor,
+    support: Support,
+    groups: TokenGroups | None = None,
+    *,
+    as_columns: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Return log-probabilities over the support [states, support] and the logits' normalisers [states].
 
-    `cells` gathers the tokens: [states, cells], what a single token of each has on the average.
+    `groups` gathers the tokens: [states, groups], what a single token of each has on the average.
     `as_columns` lays the table out [support, states].
     """
-    gather = None if cells is None or cells.apart else _Gatherer(cells, mlm.tables_on)
+    gather = None if groups is None or groups.ungrouped else _Gatherer(groups, mlm.tables_on)
     decode = mlm.decoder(support.ids if gather is None else support.ids[gather.order])
     width = len(support) if gather is None else len(gather.counts)
     shape = (width, len(states)) if as_columns else (len(states), width)
@@ -113,9 +118,9 @@ def decoded(
     return table, log_z
 
 
-def recomputed(
+def lazy_table(
     mlm: MaskedLM, states: Tensor, support: Support, *, by_asked: bool
-) -> tuple[Recomputed, Tensor]:
+) -> tuple[LazyTable, Tensor]:
     """Return the same table in a form that is computed wherever it is read, and the normalisers [states]."""
     found = mlm.output_weights(support.ids)
     assert found is not None
@@ -125,22 +130,22 @@ def recomputed(
     for start in range(0, len(states), STATES_AT_ONCE):
         part = slice(start, start + STATES_AT_ONCE)
         log_z[part] = torch.addmm(offset, states[part], weights.T).logsumexp(1)
-    return Recomputed(weights, offset, states, log_z, by_asked), log_z
+    return LazyTable(weights, offset, states, log_z, by_asked), log_z
 
 
 class _Gatherer:
-    """Turns log-probabilities of tokens, in the order of their cells, into those of cells."""
+    """Turns log-probabilities of tokens, in the order of their groups, into those of groups."""
 
-    def __init__(self, cells: Cells, device: torch.device) -> None:
-        self.order, self.counts = cells.order, cells.counts.to(device)
-        self._lead = int((cells.counts == 1).long().cumprod(0).sum())  # cells of one token come first
-        grouped = torch.arange(self._lead, len(cells)).repeat_interleave(cells.counts[self._lead :].long())
-        self._sums = torch.zeros(len(grouped), len(cells) - self._lead, device=device)
+    def __init__(self, groups: TokenGroups, device: torch.device) -> None:
+        self.order, self.counts = groups.order, groups.counts.to(device)
+        self._lead = int((groups.counts == 1).long().cumprod(0).sum())  # groups of one token come first
+        grouped = torch.arange(self._lead, len(groups)).repeat_interleave(groups.counts[self._lead :].long())
+        self._sums = torch.zeros(len(grouped), len(groups) - self._lead, device=device)
         self._sums[torch.arange(len(grouped)), grouped - self._lead] = 1
         self._sums /= self.counts[self._lead :].to(self._sums)
 
     def __call__(self, block: Tensor) -> Tensor:
-        """[states, tokens] -> [states, cells]."""
+        """[states, tokens] -> [states, groups]."""
         means = block[:, self._lead :].exp() @ self._sums
         logs = means.clamp_min(torch.finfo(means.dtype).tiny).log()
         return torch.cat([block[:, : self._lead], logs], dim=1)

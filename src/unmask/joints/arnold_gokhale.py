@@ -129,7 +129,7 @@ class Problem:
             p, r = (one.numpy() for one in table.probabilities)
             counts = counts_of(table)
             return lambda x, y, precise: sweep(p, r, x, y, *counts, log_w, precise=precise)
-        apart = table.recomputed or table.device.type != "cpu"
+        apart = table.is_lazy or table.device.type != "cpu"
         if apart and table.smallest > SMALLEST_LINEAR:
             return lambda x, y, _precise: sweep_on_device(table, x, y, log_w)
         return lambda x, y, _precise: sweep_in_logs(table, x, y, log_w)

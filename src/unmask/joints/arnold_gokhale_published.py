@@ -38,7 +38,7 @@ class ArnoldGokhalePublished(Quotient):
         if self.conditionals.probabilities is None:
             return self._marginals()
         p, r = (table.numpy() for table in self.conditionals.probabilities)
-        counts = (cells.counts.numpy() for cells in self.cells)
+        counts = (cells.counts.numpy() for cells in self.groups)
         q_a, q_b = round_of(p, r, (-self.log_x).exp().numpy(), (-self.log_y).exp().numpy(), *counts)
         return torch.from_numpy(q_a).log(), torch.from_numpy(q_b).log()
 

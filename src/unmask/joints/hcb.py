@@ -31,9 +31,9 @@ class HammersleyCliffordBesag(NormalisedJoint):
         self.order = order
         alone = conditionals.a_alone if order == "ab" else conditionals.b_alone
         support = self.supports[0 if order == "ab" else 1]
-        cells = self.cells[0 if order == "ab" else 1]
-        self.pivot = token = int(cells.spread(alone).argmax()) if pivot is None else support.index(pivot)
-        at = cells.of[token : token + 1].to(conditionals.device)
+        groups = self.groups[0 if order == "ab" else 1]
+        self.pivot = token = int(groups.spread(alone).argmax()) if pivot is None else support.index(pivot)
+        at = groups.group_of[token : token + 1].to(conditionals.device)
         # the terms that depend on one blank only: log p(b|a*) - log p(a*|b), or its mirror
         where = (at, EVERYTHING) if order == "ab" else (EVERYTHING, at)
         line = conditionals.b_given_a(*where).double() - conditionals.a_given_b(*where)

@@ -7,9 +7,9 @@ float64.
 
 Rows and columns are those of the conditionals' tables. Where one of them stands for several tokens
 (`unmask.tables.token_groups`), a block holds what a single pair has but for the tokens' tilts t, their
-shares of the cells:
+shares of the groups:
 
-    log q(a, b) = log_block(cell of a, cell of b) + t(a) + t(b),
+    log q(a, b) = log_block(group of a, group of b) + t(a) + t(b),
 
 and the tilts cancel in whatever compares two joints over the same cells.
 """
@@ -33,7 +33,7 @@ PAIRS_AT_ONCE = 1024
 
 
 class _Totals(NamedTuple):
-    """What one pass over all pairs gives: log marginals of single tokens [a] and [b], the cells' entropy."""
+    """What one pass over all pairs gives: log marginals of single tokens [a] and [b], the groups' entropy."""
 
     a: Tensor
     b: Tensor
@@ -47,11 +47,11 @@ class PairJoint(Joint):
         supports = (conditionals.a_support, conditionals.b_support)
         super().__init__(supports, method=method, evidence=dict(conditionals.evidence))
         self.conditionals = conditionals
-        self.cells = conditionals.cells
+        self.groups = conditionals.groups
 
     @abstractmethod
     def log_block(self, rows: Index, columns: Index) -> Tensor:
-        """Return log q of a block of pairs, a single one of each cell, [rows, columns]."""
+        """Return log q of a block of pairs, a single one of each group, [rows, columns]."""
 
     def row_blocks(self) -> Iterator[slice]:
         """Go through the rows in blocks of a bounded number of cells."""
@@ -59,17 +59,17 @@ class PairJoint(Joint):
 
     def place(self, a: int, b: int) -> tuple[tuple[Tensor, Tensor], tuple[float, float]]:
         """Return the row and the column, [1] each, of two tokens (indices into the supports); their tilts."""
-        first, second = self.cells
-        places = (first.of[a : a + 1], second.of[b : b + 1])
+        first, second = self.groups
+        places = (first.group_of[a : a + 1], second.group_of[b : b + 1])
         row, column = (place.to(self.conditionals.device) for place in places)
-        return (row, column), (float(first.log_tilt[a]), float(second.log_tilt[b]))
+        return (row, column), (float(first.log_within[a]), float(second.log_within[b]))
 
     def log_tokens(self, a: Tensor, b: Tensor) -> Tensor:
         """Return log q of all pairs of the tokens a and b, given as indices into the supports, [a, b]."""
         rows, i = torch.unique(self._cell(0, a), return_inverse=True)
         columns, j = torch.unique(self._cell(1, b), return_inverse=True)
         block = self.log_block(rows, columns).double()[i[:, None], j[None, :]]
-        return block + self._tilt(0)[a, None] + self._tilt(1)[None, b]
+        return block + self._log_within(0)[a, None] + self._log_within(1)[None, b]
 
     def log_prob(self, *filling: Tokens) -> Tensor:
         """Return log q(a, b) of one pair of tokens, or of many."""
@@ -87,7 +87,7 @@ class PairJoint(Joint):
         self._check_blank(blank)
         log_probs = self._totals.a if blank == 0 else self._totals.b
         return TokenDistribution(
-            self.cells[blank].spread(log_probs), self.supports[blank], method=self.method
+            self.groups[blank].spread(log_probs), self.supports[blank], method=self.method
         )
 
     def conditional(self, blank: int, given: Mapping[int, Token]) -> TokenDistribution:
@@ -101,15 +101,15 @@ class PairJoint(Joint):
         index = self.supports[1 - blank].indices(given[1 - blank])
         if index.numel() != 1:
             raise UsageError(f"a conditional is given one token of blank {1 - blank}, got {index.numel()}")
-        cell = self._cell(1 - blank, index.reshape(1).to(self.conditionals.device))
-        return TokenDistribution(self._given(blank, cell), self.supports[blank], method=self.method)
+        group = self._cell(1 - blank, index.reshape(1).to(self.conditionals.device))
+        return TokenDistribution(self._given(blank, group), self.supports[blank], method=self.method)
 
     def entropy(self) -> float:
         """Return the entropy of the pair in nats."""
         tilts = (
-            float((self.marginal(blank).log_probs.exp() * self._tilt(blank)).sum())
+            float((self.marginal(blank).log_probs.exp() * self._log_within(blank)).sum())
             for blank in (0, 1)
-            if not self.cells[blank].apart
+            if not self.groups[blank].ungrouped
         )
         return self._totals.entropy - math.fsum(tilts)
 
@@ -119,10 +119,10 @@ class PairJoint(Joint):
         weights = self.marginal(0).log_probs.exp().cpu()
         first = torch.multinomial(weights, n, replacement=True, generator=generator)
         second = torch.empty_like(first)
-        cells = self._cell(0, first.to(self.conditionals.device)).cpu()
-        for cell in torch.unique(cells):
-            here = cells == cell
-            weights = self._given(1, cell[None].to(self.conditionals.device)).exp().cpu()
+        groups = self._cell(0, first.to(self.conditionals.device)).cpu()
+        for group in torch.unique(groups):
+            here = groups == group
+            weights = self._given(1, group[None].to(self.conditionals.device)).exp().cpu()
             second[here] = torch.multinomial(weights, int(here.sum()), replacement=True, generator=generator)
         return torch.stack([self.supports[0].ids[first], self.supports[1].ids[second]], dim=1)
 
@@ -130,7 +130,7 @@ class PairJoint(Joint):
         """Return KL(self || other) in nats; the other must be of two blanks over the same tokens."""
         self._check_same_tokens(other)
         assert isinstance(other, PairJoint)
-        if not all(one.same(two) for one, two in zip(self.cells, other.cells, strict=True)):
+        if not all(one.same(two) for one, two in zip(self.groups, other.groups, strict=True)):
             return self._kl_by_tokens(other)
         total = 0.0
         for rows in self.row_blocks():
@@ -154,9 +154,9 @@ class PairJoint(Joint):
         return math.fsum(float(self.log_tokens(part, b).exp().sum()) for part in parts)
 
     def _top(self, k: int) -> tuple[Tensor, Tensor]:
-        """Find the cells whose best pairs are the k best, then the k best of the pairs in them."""
+        """Find the groups whose best pairs are the k best, then the k best of the pairs in them."""
         columns = self.conditionals.shape[1]
-        a_best, b_best = self._best_tilt(0), self._best_tilt(1)
+        a_best, b_best = self._best_within_group(0), self._best_within_group(1)
         best = torch.empty(0, dtype=torch.float64, device=self.conditionals.device)
         where = torch.empty(0, dtype=torch.long, device=self.conditionals.device)
         for rows in self.row_blocks():
@@ -166,22 +166,22 @@ class PairJoint(Joint):
             where = torch.cat([where, found.indices + rows.start * columns])
             kept = best.topk(min(k, len(best)))
             best, where = kept.values, where[kept.indices]
-        if all(cells.apart for cells in self.cells):
+        if all(groups.ungrouped for groups in self.groups):
             a, b = where // columns, where % columns
         else:
             a, b, best = self._best_within(where // columns, where % columns, k)
         return torch.stack([self.supports[0].ids[a.cpu()], self.supports[1].ids[b.cpu()]], dim=1), best
 
     def _best_within(self, rows: Tensor, columns: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the k best pairs of tokens (a, b, log q) in some pairs of cells."""
+        """Return the k best pairs of tokens (a, b, log q) in some pairs of groups."""
         found = []
         for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
             tokens = [
-                (cells.of == cell).nonzero()[:, 0].to(rows.device)
-                for cells, cell in zip(self.cells, (row, column), strict=True)
+                (groups.group_of == group).nonzero()[:, 0].to(rows.device)
+                for groups, group in zip(self.groups, (row, column), strict=True)
             ]
             # of a group no more than its k best can be among the k best pairs
-            a, b = (t[self._tilt(n)[t].topk(min(k, len(t))).indices] for n, t in enumerate(tokens))
+            a, b = (t[self._log_within(n)[t].topk(min(k, len(t))).indices] for n, t in enumerate(tokens))
             pairs = torch.cartesian_prod(a, b)
             found.append((pairs, self.log_tokens(a, b).flatten()))
         pairs, values = torch.cat([p for p, _ in found]), torch.cat([v for _, v in found])
@@ -203,28 +203,32 @@ class PairJoint(Joint):
             entropy -= float(((log_q + self._log_counts(rows)).exp() * log_q).sum())
         return _Totals(torch.cat(rows_done), b, entropy)
 
-    def _given(self, blank: int, cell: Tensor) -> Tensor:
-        """Return the log-probabilities of one blank's tokens when the other holds a token of a cell."""
-        block = self.log_block(EVERYTHING, cell)[:, 0] if blank == 0 else self.log_block(cell, EVERYTHING)[0]
+    def _given(self, blank: int, group: Tensor) -> Tensor:
+        """Return the log-probabilities of one blank's tokens when the other holds a token of a group."""
+        block = (
+            self.log_block(EVERYTHING, group)[:, 0] if blank == 0 else self.log_block(group, EVERYTHING)[0]
+        )
         line = block.double()
-        return self.cells[blank].spread(line - (line + self._log_count(blank)).logsumexp(0))
+        return self.groups[blank].spread(line - (line + self._log_count(blank)).logsumexp(0))
 
     def _cell(self, blank: int, tokens: Tensor) -> Tensor:
-        return self.cells[blank].of.to(tokens.device)[tokens]
+        return self.groups[blank].group_of.to(tokens.device)[tokens]
 
-    def _tilt(self, blank: int) -> Tensor:
-        return self.cells[blank].log_tilt.to(self.conditionals.device)
+    def _log_within(self, blank: int) -> Tensor:
+        return self.groups[blank].log_within.to(self.conditionals.device)
 
-    def _best_tilt(self, blank: int) -> Tensor:
-        cells = self.cells[blank]
-        best = torch.full_like(cells.counts, -torch.inf).scatter_reduce(0, cells.of, cells.log_tilt, "amax")
+    def _best_within_group(self, blank: int) -> Tensor:
+        groups = self.groups[blank]
+        best = torch.full_like(groups.counts, -torch.inf).scatter_reduce(
+            0, groups.group_of, groups.log_within, "amax"
+        )
         return best.to(self.conditionals.device)
 
     def _log_count(self, blank: int) -> Tensor:
-        return self.cells[blank].counts.log().to(self.conditionals.device)
+        return self.groups[blank].counts.log().to(self.conditionals.device)
 
     def _log_counts(self, rows: slice) -> Tensor:
-        """How many pairs each cell of a block of rows stands for, as a logarithm, [rows, columns]."""
+        """How many pairs each group of a block of rows stands for, as a logarithm, [rows, columns]."""
         return self._log_count(0)[rows, None] + self._log_count(1)
 
 
@@ -244,7 +248,7 @@ class NormalisedJoint(PairJoint):
         totals = []
         for rows in self.conditionals.cached_blocks():
             weights = self.log_weight(rows, EVERYTHING)
-            if not self.cells[1].apart:
+            if not self.groups[1].ungrouped:
                 weights += self._log_count(1).to(weights.dtype)
             totals.append(weights.logsumexp(1).double() + self._log_count(0)[rows])
         return float(torch.cat(totals).logsumexp(0))

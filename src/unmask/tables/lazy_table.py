@@ -17,7 +17,7 @@ Index = slice | Tensor
 
 
 @dataclass(frozen=True, eq=False)
-class Recomputed:
+class LazyTable:
     """log-probabilities of asked tokens given filled ones, laid out [asked, filled] or [filled, asked].
 
     Attributes:

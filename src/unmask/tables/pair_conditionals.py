@@ -28,8 +28,8 @@ from torch import Tensor
 
 from unmask.errors import UsageError
 from unmask.tables.lazy_table import Index as Index
-from unmask.tables.lazy_table import Recomputed
-from unmask.tables.token_groups import Cells
+from unmask.tables.lazy_table import LazyTable
+from unmask.tables.token_groups import TokenGroups
 from unmask.text.support import Support
 
 EVERYTHING = slice(None)
@@ -57,12 +57,13 @@ class PairConditionals:
         evidence: how the tables came about, for reports.
         linear: whether the tables hold probabilities, as large ones of a model do: half the memory where the
             solvers want probabilities, and as precise while none is below e^-80.
-            Tables that don't fit in memory are `Recomputed` wherever they are read.
-        a_cells, b_cells: which row or column each token of the supports has; None if every token has its own.
+            Tables that don't fit in memory are a `LazyTable` each, computed wherever they are read.
+        a_groups, b_groups: which row or column each token of the supports has; None if every token has its
+        own.
     """
 
-    a_table: Tensor | Recomputed
-    b_table: Tensor | Recomputed
+    a_table: Tensor | LazyTable
+    b_table: Tensor | LazyTable
     a_alone: Tensor
     b_alone: Tensor
     a_log_z: Tensor
@@ -71,8 +72,8 @@ class PairConditionals:
     b_support: Support
     evidence: dict[str, Any] = field(default_factory=dict)
     linear: bool = False
-    a_cells: Cells | None = None
-    b_cells: Cells | None = None
+    a_groups: TokenGroups | None = None
+    b_groups: TokenGroups | None = None
 
     @classmethod
     def from_logits(
@@ -145,24 +146,28 @@ class PairConditionals:
         return int(self.a_table.shape[0]), int(self.a_table.shape[1])
 
     @property
-    def cells(self) -> tuple[Cells, Cells]:
+    def groups(self) -> tuple[TokenGroups, TokenGroups]:
         """The rows and the columns that the tokens of A and of B have."""
-        return self.a_cells or Cells.singles(self.shape[0]), self.b_cells or Cells.singles(self.shape[1])
+        rows, columns = self.shape
+        return (
+            self.a_groups or TokenGroups.singletons(rows),
+            self.b_groups or TokenGroups.singletons(columns),
+        )
 
     @property
     def a_counts(self) -> Tensor | None:
         """How many tokens each row stands for, [a]; None if each stands for one."""
-        return None if self.a_cells is None else self.a_cells.counts.to(self.device)
+        return None if self.a_groups is None else self.a_groups.counts.to(self.device)
 
     @property
     def b_counts(self) -> Tensor | None:
         """How many tokens each column stands for, [b]; None if each stands for one."""
-        return None if self.b_cells is None else self.b_cells.counts.to(self.device)
+        return None if self.b_groups is None else self.b_groups.counts.to(self.device)
 
     @property
-    def recomputed(self) -> bool:
+    def is_lazy(self) -> bool:
         """Whether the tables are not held, but computed anew wherever they are read."""
-        return isinstance(self.a_table, Recomputed)
+        return isinstance(self.a_table, LazyTable)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -188,7 +193,7 @@ class PairConditionals:
     def probabilities(self) -> tuple[Tensor, Tensor] | None:
         """Both tables as probabilities, for the fast solvers; None if small, recomputed or underflowing."""
         p, r = self.a_table, self.b_table
-        if isinstance(p, Recomputed) or isinstance(r, Recomputed):
+        if isinstance(p, LazyTable) or isinstance(r, LazyTable):
             return None
         if self.linear:
             return p, r
@@ -204,7 +209,7 @@ class PairConditionals:
 
     @cached_property
     def _can_be_linear(self) -> bool:
-        if self.recomputed or math.prod(self.shape) < SMALL_TABLE or self.device.type != "cpu":
+        if self.is_lazy or math.prod(self.shape) < SMALL_TABLE or self.device.type != "cpu":
             return False
         return self.smallest > SMALLEST_LINEAR
 
@@ -219,7 +224,7 @@ class PairConditionals:
         Of recomputed tables, whose blocks are products of matrices, larger ones: each reads all the states.
         """
         rows, columns = self.shape
-        size = max(1, (BLOCK_CELLS if self.recomputed else CACHED_CELLS) // columns)
+        size = max(1, (BLOCK_CELLS if self.is_lazy else CACHED_CELLS) // columns)
         return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
     def made_linear(self) -> PairConditionals:
@@ -227,7 +232,7 @@ class PairConditionals:
 
         For tables that nobody else holds: these conditionals must not be used any more.
         """
-        if isinstance(self.a_table, Recomputed) or isinstance(self.b_table, Recomputed):
+        if isinstance(self.a_table, LazyTable) or isinstance(self.b_table, LazyTable):
             return self
         if self.linear or not self._can_be_linear:
             return self
@@ -235,15 +240,15 @@ class PairConditionals:
 
 
 def row_blocks(rows: int, columns: int) -> Iterator[slice]:
-    """Cut the rows of a table into blocks of a bounded number of cells."""
+    """Cut the rows of a table into blocks of a bounded number of groups."""
     size = max(1, BLOCK_CELLS // columns)
     for start in range(0, rows, size):
         yield slice(start, min(start + size, rows))
 
 
-def block_of(table: Tensor | Recomputed, rows: Index, columns: Index) -> Tensor:
+def block_of(table: Tensor | LazyTable, rows: Index, columns: Index) -> Tensor:
     """Return a block of a table, copying no more than the block."""
-    if isinstance(table, Recomputed):
+    if isinstance(table, LazyTable):
         return table.block(rows, columns)
     if isinstance(rows, slice) or isinstance(columns, slice):
         return table[rows, columns]

@@ -1,14 +1,14 @@
-"""Cells: the tokens of a support, the likely ones each alone, the unlikely ones in groups.
+"""TokenGroups: the tokens of a support, the likely ones each by itself, the unlikely ones in groups.
 
-Most of a vocabulary is unlikely in any one place: of 8,000 tokens a thousand hold 97 to 99.9% of the mass.
-Tables with a row for every token spend nearly all their cells on the rest. So unlikely tokens of nearly
-equal probability may share a row: the row then holds what a single one of them has, and `counts` how many
-they are. Sums over tokens become sums over cells weighted by the counts, and a joint that is solved on cells
-is a joint over all tokens, constant within a cell.
+Most of a vocabulary is unlikely in any one place: of 8,000 tokens a thousand hold 97 to 99.9 % of the mass.
+A table with a row for every token spends nearly all its cells on the rest. So unlikely tokens of nearly equal
+probability share a row: the row holds the value of a single one of them, and `counts` how many they are. Sums
+over tokens become sums over groups weighted by the counts, and a joint solved on groups is a joint over all
+tokens.
 
-Within a cell the tokens are not quite alike. What is known of them without asking is m, the model's answer
-with both blanks empty; `log_tilt` tells a token's share of its cell by m, against an equal share. Spreading a
-cell's probability over its tokens in this proportion keeps every sum as it is.
+Within a group the tokens are not quite alike. What is known of them without a forward pass is m, the model's
+answer with both blanks masked. `log_within` is the log-probability of a token within its group by m, relative
+to an equal share. Spreading a group's probability in this proportion keeps every sum as it is.
 """
 
 from __future__ import annotations
@@ -21,83 +21,85 @@ from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
-    """Which cell each token of a support is in.
+class TokenGroups:
+    """Which group each token of a support is in.
 
     Attributes:
-        of: the cell of each token, [tokens].
-        counts: how many tokens a cell holds, [cells], in float64.
-        log_tilt: log of a token's share of its cell, times the count, [tokens]; 0 where it is alone.
+        group_of: the group of each token, [tokens].
+        counts: the number of tokens in each group, [groups], in float64.
+        log_within: log of a token's share of its group times the group's count, [tokens]; 0 for a token that
+            is a group by itself.
     """
 
-    of: Tensor
+    group_of: Tensor
     counts: Tensor
-    log_tilt: Tensor
+    log_within: Tensor
 
     @staticmethod
-    def singles(tokens: int) -> Cells:
-        """Every token alone."""
-        return Cells(
+    def singletons(tokens: int) -> TokenGroups:
+        """Every token is a group by itself."""
+        return TokenGroups(
             torch.arange(tokens), torch.ones(tokens, dtype=torch.float64), torch.zeros(tokens).double()
         )
 
     @staticmethod
-    def gathered(log_m: Tensor, apart: Tensor, groups: int) -> Cells:
-        """Leave the tokens `apart` alone and gather the others into groups of like probability.
+    def by_probability(log_m: Tensor, ungrouped: Tensor, groups: int) -> TokenGroups:
+        """Group all tokens but the `ungrouped` ones with others of similar probability.
 
         Args:
             log_m: the log-probability of every token, [tokens].
-            apart: the tokens that have a cell of their own; their cells come first, in this order.
-            groups: into how many cells the others go, equally many tokens in each.
+            ungrouped: the tokens that stay by themselves; their groups come first, in this order.
+            groups: the number of groups for the others, equally many tokens in each.
         """
         log_m = log_m.detach().double().cpu()
-        alone = torch.zeros(len(log_m), dtype=torch.bool)
-        alone[apart] = True
+        single = torch.zeros(len(log_m), dtype=torch.bool)
+        single[ungrouped] = True
         order = log_m.argsort(descending=True, stable=True)
-        others = order[~alone[order]]
-        of = torch.empty(len(log_m), dtype=torch.long)
-        of[apart] = torch.arange(len(apart))
+        others = order[~single[order]]
+        group_of = torch.empty(len(log_m), dtype=torch.long)
+        group_of[ungrouped] = torch.arange(len(ungrouped))
         for number, members in enumerate(others.tensor_split(min(groups, len(others)) or 1)):
-            of[members] = len(apart) + number
-        counts = torch.bincount(of).double()
-        cells = Cells(of, counts, torch.zeros_like(log_m))
-        return Cells(of, counts, log_m - cells.mean(log_m)[of])
+            group_of[members] = len(ungrouped) + number
+        counts = torch.bincount(group_of).double()
+        even = TokenGroups(group_of, counts, torch.zeros_like(log_m))
+        return TokenGroups(group_of, counts, log_m - even.mean(log_m)[group_of])
 
     def __len__(self) -> int:
         return len(self.counts)
 
     @cached_property
-    def apart(self) -> bool:
-        """Whether every token is alone, in order: tables over cells are tables over tokens then."""
-        return len(self.counts) == len(self.of) and bool((self.of == torch.arange(len(self.of))).all())
+    def ungrouped(self) -> bool:
+        """Whether every token is a group by itself, in order: a table over groups is one over tokens then."""
+        tokens = len(self.group_of)
+        return len(self.counts) == tokens and bool((self.group_of == torch.arange(tokens)).all())
 
-    def same(self, other: Cells) -> bool:
-        """Whether both gather the tokens alike, with the same shares."""
-        if self.apart and other.apart:
+    def same(self, other: TokenGroups) -> bool:
+        """Whether both group the tokens alike, with the same shares."""
+        if self.ungrouped and other.ungrouped:
             return len(self) == len(other)
-        return torch.equal(self.of, other.of) and torch.equal(self.log_tilt, other.log_tilt)
+        return torch.equal(self.group_of, other.group_of) and torch.equal(self.log_within, other.log_within)
 
     @cached_property
     def order(self) -> Tensor:
-        """The tokens in the order of their cells, [tokens]."""
-        return self.of.argsort(stable=True)
+        """The tokens in the order of their groups, [tokens]."""
+        return self.group_of.argsort(stable=True)
 
     @cached_property
     def starts(self) -> Tensor:
-        """Where each cell starts in `order`, [cells]."""
+        """Where each group starts in `order`, [groups]."""
         return (self.counts.cumsum(0) - self.counts).long()
 
     def mean(self, log_values: Tensor) -> Tensor:
-        """Return the log of the mean over each cell's tokens of exp(log_values): [tokens] -> [cells]."""
-        if self.apart:
+        """Return the log of the mean over each group's tokens of exp(log_values): [tokens] -> [groups]."""
+        if self.ungrouped:
             return log_values
         top = log_values.max()
         sums = torch.zeros(len(self), dtype=log_values.dtype, device=log_values.device)
-        sums.index_add_(0, self.of.to(log_values.device), (log_values - top).exp())
+        sums.index_add_(0, self.group_of.to(log_values.device), (log_values - top).exp())
         return sums.log() + top - self.counts.to(sums).log()
 
     def spread(self, log_values: Tensor) -> Tensor:
-        """Return what each token has of its cell's log-probability a token: [cells] -> [tokens]."""
-        if self.apart:
+        """Return each token's log-probability from that of a token of its group: [groups] -> [tokens]."""
+        if self.ungrouped:
             return log_values
-        return log_values[self.of.to(log_values.device)] + self.log_tilt.to(log_values.device)
+        return log_values[self.group_of.to(log_values.device)] + self.log_within.to(log_values.device)
