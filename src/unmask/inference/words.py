@@ -121,7 +121,6 @@ def fill_words(
     return WordFillings(found[:top], shares, passes, cloze)
 
 
-@lru_cache(maxsize=8)
 def expanded(cloze: Cloze, lengths: Sequence[int]) -> Cloze:
     """Return the text with so many masks in each blank."""
     ids: list[int] = []
