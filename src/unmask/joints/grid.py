@@ -11,10 +11,17 @@ under the joint the evidence tells (`mass_outside_given_others`).
 
 from __future__ import annotations
 
-from unmask.errors import UsageError
+from typing import Annotated
+
+from unmask.joints.options import Sweeps
 from unmask.joints.table import TableJoint, check_table_fits
 from unmask.kernels.grid_solver import solve
 from unmask.tables.grid_conditionals import GridConditionals
+from unmask.values import Real, Spec
+
+GridTolerance = Annotated[
+    float, Spec(Real(above=0, below=1), "The norm of the gradient at which the solver stops.")
+]
 
 
 class GridJoint(TableJoint):
@@ -26,12 +33,10 @@ class GridJoint(TableJoint):
         sweeps: how many sweeps to make before Newton's method takes over.
     """
 
-    def __init__(self, conditionals: GridConditionals, *, tolerance: float = 1e-9, sweeps: int = 60) -> None:
+    def __init__(
+        self, conditionals: GridConditionals, *, tolerance: GridTolerance = 1e-9, sweeps: Sweeps = 60
+    ) -> None:
         check_table_fits(conditionals.supports, "a grid", "take fewer candidates a blank, or the chain")
-        if not (isinstance(tolerance, int | float) and 0 < tolerance < 1):
-            raise UsageError(f"the tolerance of the grid is a positive number such as 1e-9, got {tolerance}")
-        if not isinstance(sweeps, int) or isinstance(sweeps, bool) or sweeps < 0:
-            raise UsageError(f"the sweeps of the grid are a whole number from 0 on, got {sweeps}")
         solved = solve(
             list(conditionals.tables), list(conditionals.alone), tolerance=tolerance, sweeps=sweeps
         )
