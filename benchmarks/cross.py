@@ -20,6 +20,7 @@ from machine import BUILD, describe, parser, table
 from unmask.evaluation.run import fingerprint
 from unmask.evaluation.sampling import Pairs, draw_examples
 from unmask.inference.infer import conditionals
+from unmask.inference.query import Query
 from unmask.joints.registry import construct
 from unmask.runs.records import Records
 from unmask.tables.pair_conditionals import PairConditionals
@@ -51,7 +52,7 @@ def asked(
 ) -> tuple[float, float, dict[str, Any]]:
     """Return log q of the true pair under ag, the seconds it took, and the diagnostics."""
     start = time.perf_counter()
-    made = conditionals(mlm, cloze, candidates=candidates, support=support)
+    made = conditionals(mlm, cloze, Query(candidates=candidates, support=support))
     assert isinstance(made, PairConditionals)
     assert cloze.truth is not None
     log_q = float(construct("ag", made).log_prob(cloze.truth))

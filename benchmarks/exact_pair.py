@@ -16,6 +16,7 @@ import unmask
 from machine import Peak, describe, in_own_process, parser, table
 from published import TEXT
 from unmask.inference.infer import conditionals
+from unmask.inference.query import Query
 from unmask.joints.metrics import incompatibility
 from unmask.joints.metrics import measure as metrics_of
 from unmask.joints.registry import CONSTRUCTIONS, construct
@@ -53,7 +54,7 @@ def ours(text: str, model: str, tokens: int | None, memory: str, methods: Sequen
 
 
 def _asked(mlm: unmask.MaskedLM, cloze: Any, support: int | str) -> PairConditionals:
-    table = conditionals(mlm, cloze, candidates="all", support=support)
+    table = conditionals(mlm, cloze, Query(candidates="all", support=support))
     assert isinstance(table, PairConditionals)
     return table
 

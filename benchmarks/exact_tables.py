@@ -11,6 +11,7 @@ import unmask
 from machine import BUILD
 from unmask.evaluation.run import fingerprint
 from unmask.inference.infer import conditionals
+from unmask.inference.query import Query
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import parse_braces
 from unmask.text.support import Support
@@ -31,7 +32,7 @@ def tables_of(text: str = TEXT, model: str = "english") -> PairConditionals:
 
 
 def _make(text: str, mlm: unmask.MaskedLM, path: Path) -> None:
-    made = conditionals(mlm, parse_braces(text, mlm.vocabulary, mlm.window), candidates="all")
+    made = conditionals(mlm, parse_braces(text, mlm.vocabulary, mlm.window), Query(candidates="all"))
     assert isinstance(made, PairConditionals)
     probabilities = made.probabilities
     assert probabilities is not None

@@ -16,6 +16,7 @@ from typing import Any
 import unmask
 from machine import describe, parser, table
 from unmask.inference.infer import conditionals
+from unmask.inference.query import Query
 from unmask.joints.registry import construct
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import Cloze, parse_braces
@@ -56,7 +57,7 @@ class Watch:
 def pair(mlm: unmask.MaskedLM, watch: Watch, cloze: Cloze, **options: Any) -> dict[str, float]:
     """Return the seconds of a pair's forward passes, of its tables beyond them, and of `ag`."""
     watch.seconds, start = 0.0, time.perf_counter()
-    made = conditionals(mlm, cloze, **options)
+    made = conditionals(mlm, cloze, Query(**options))
     assert isinstance(made, PairConditionals)
     asked = time.perf_counter()
     joint = construct("ag", made)

@@ -12,6 +12,7 @@ from typing import Any
 import unmask
 from machine import Peak, describe, in_own_process, parser, table
 from unmask.inference.infer import conditionals
+from unmask.inference.query import Query
 from unmask.joints.registry import construct
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import parse_braces
@@ -29,7 +30,7 @@ def alone(tokens: int | None, memory: str) -> dict[str, Any]:
     assert cloze.truth is not None
     with Peak() as peak:
         start = time.perf_counter()
-        made = conditionals(mlm, cloze, candidates="all", support=tokens or "words")
+        made = conditionals(mlm, cloze, Query(candidates="all", support=tokens or "words"))
         assert isinstance(made, PairConditionals)
         asked = time.perf_counter()
         joint = construct("ag", made)

@@ -23,6 +23,7 @@ _HOMES = {
     "Score": "unmask.api",
     "construct": "unmask.joints.registry",
     "CONSTRUCTIONS": "unmask.joints.registry",
+    "Query": "unmask.inference.query",
     "PairConditionals": "unmask.tables.pair_conditionals",
     "MaskedLM": "unmask.models.masked_lm",
     "Joint": "unmask.joints.joint",
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from unmask.api import Score, compare, fill, score
     from unmask.diagnostics import Diagnostics
     from unmask.errors import RunError, UnmaskError, UsageError
+    from unmask.inference.query import Query
     from unmask.joints.joint import Filling, Joint
     from unmask.joints.pair import PairJoint
     from unmask.joints.registry import CONSTRUCTIONS, construct
@@ -60,6 +62,7 @@ __all__ = [
     "PairConditionals",
     "PairJoint",
     "Progress",
+    "Query",
     "RunError",
     "Score",
     "Support",

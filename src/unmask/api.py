@@ -6,19 +6,18 @@ Each is a short walk along the way of the data: text -> `Cloze` -> conditionals 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Unpack
 
 import torch
 
 from unmask.errors import UsageError
-from unmask.inference.cross import Completion, check_completion
-from unmask.inference.infer import DEFAULT_METHOD, Candidates, SupportChoice, check_method, joint_of_cloze
+from unmask.inference.infer import infer
+from unmask.inference.query import Query, QueryKeywords, TableKeywords, takes_query
 from unmask.joints.joint import Block, Filling, Joint
 from unmask.joints.pair import PairJoint
 from unmask.joints.registry import CONSTRUCTIONS, construct
-from unmask.joints.values import Token
 from unmask.models.load import load
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
@@ -26,53 +25,20 @@ from unmask.text.cloze import Cloze, parse_blanks, parse_braces
 from unmask.text.vocabulary import Vocabulary
 
 
+@takes_query(QueryKeywords)
 def fill(
-    text: str,
+    text: str | Query,
     *,
     mlm: MaskedLM | None = None,
-    method: str = DEFAULT_METHOD,
-    candidates: Candidates = "auto",
-    completion: Completion = "learned",
-    support: SupportChoice = "auto",
-    include: Sequence[Token] = (),
-    seed: int = 0,
-    truncate: bool = False,
     progress: Progress = silent,
-    **options: Any,
+    **query: Unpack[QueryKeywords],
 ) -> Joint:
     """Return the joint distribution over the blanks of a text.
 
-    Args:
-        text: a text with blanks, each written [MASK], ___ or as the model's own mask token.
-        mlm: the model; the embedded one if none is given.
-        method: the construction, one of `unmask.CONSTRUCTIONS`, or `grid` or `chain`; one blank needs none.
-            More than two get the grid or the chain (`unmask.inference.auto_method` says which).
-        candidates: how many tokens a side the model is asked about: a number, `all` (exact), or `auto`: all
-            where there are no more than 512, else 64, and twice as many, up to 512, while the completion of
-            the others is estimated to be beyond its tolerance.
-        completion: how the tokens that it is not asked about are completed, `learned` or `plain`.
-        support: the tokens that a blank may hold: `words` (all but special and unused ones), `all`, a number
-            (the likeliest words with both blank), or `auto` (words).
-        include: tokens that the model is asked about in any case, at every blank.
-        seed: of the random part of the candidates.
-        truncate: drop the end of a text that is longer than the model's window.
-        progress: told of the forward passes.
-        options: of the construction, such as `pivot` for hcb.
+    One blank needs no construction. More than two get the grid or the chain (`unmask.inference.auto_method`
+    says which). Options of the construction may also be given by their own names, as `order="ba"` for hcb.
     """
-    return _joint_of_text(
-        text,
-        parse_blanks,
-        mlm,
-        method,
-        candidates=candidates,
-        completion=completion,
-        support=support,
-        include=include,
-        seed=seed,
-        truncate=truncate,
-        progress=progress,
-        **options,
-    )
+    return _joint_of_text(Query.of(text, query), parse_blanks, mlm, progress)
 
 
 @dataclass(frozen=True)
@@ -87,40 +53,19 @@ class Score:
     """Of a chain: its blocks in the order of their filling, and what each adds to the log-probability."""
 
 
+@takes_query(QueryKeywords)
 def score(
-    text: str,
+    text: str | Query,
     *,
     mlm: MaskedLM | None = None,
-    method: str = DEFAULT_METHOD,
-    candidates: Candidates = "auto",
-    completion: Completion = "learned",
-    support: SupportChoice = "auto",
-    include: Sequence[Token] = (),
-    seed: int = 0,
-    truncate: bool = False,
     progress: Progress = silent,
-    **options: Any,
+    **query: Unpack[QueryKeywords],
 ) -> Score:
     """Return the log-probability of the words in braces, `The {boy} {is} in the pool.`
 
-    The arguments are those of `fill`; the true tokens are always among the candidates.
+    The true tokens are always among the candidates.
     """
-    return scored(
-        _joint_of_text(
-            text,
-            parse_braces,
-            mlm,
-            method,
-            candidates=candidates,
-            completion=completion,
-            support=support,
-            include=include,
-            seed=seed,
-            truncate=truncate,
-            progress=progress,
-            **options,
-        )
-    )
+    return scored(_joint_of_text(Query.of(text, query), parse_braces, mlm, progress))
 
 
 def scored(joint: Joint) -> Score:
@@ -138,32 +83,19 @@ def scored(joint: Joint) -> Score:
     return Score(filling, joint, tuple(float(c.log_prob(t)) for c, t in zip(given, truth, strict=True)))
 
 
+@takes_query(TableKeywords)
 def compare(
-    text: str,
+    text: str | Query,
     *,
     mlm: MaskedLM | None = None,
-    candidates: Candidates = "auto",
-    completion: Completion = "learned",
-    support: SupportChoice = "auto",
-    include: Sequence[Token] = (),
-    seed: int = 0,
-    truncate: bool = False,
     progress: Progress = silent,
+    **query: Unpack[TableKeywords],
 ) -> dict[str, PairJoint]:
     """Return every construction's joint for one text with two blanks, made from the same conditionals."""
-    joint = _joint_of_text(
-        text,
-        _parse_pair,
-        mlm,
-        "product",
-        candidates=candidates,
-        completion=completion,
-        support=support,
-        include=include,
-        seed=seed,
-        truncate=truncate,
-        progress=progress,
-    )
+    for name in set(query) - TableKeywords.__optional_keys__:
+        raise UsageError(f"compare makes every construction and takes no '{name}': leave it out")
+    one = replace(Query.of(text, query), method="product", options={})
+    joint = _joint_of_text(one, _parse_pair, mlm, progress)
     assert isinstance(joint, PairJoint)
     joints = {}
     for method in progress.over(list(CONSTRUCTIONS), total=len(CONSTRUCTIONS), stage="constructions"):
@@ -187,42 +119,9 @@ def _parse_pair(text: str, vocabulary: Vocabulary, window: int, *, truncate: boo
 
 
 def _joint_of_text(
-    text: str,
-    parse: Callable[..., Cloze],
-    mlm: MaskedLM | None,
-    method: str,
-    *,
-    candidates: Candidates,
-    completion: Completion,
-    support: SupportChoice,
-    include: Sequence[Token],
-    seed: int,
-    truncate: bool,
-    progress: Progress,
-    **options: Any,
+    query: Query, parse: Callable[..., Cloze], mlm: MaskedLM | None, progress: Progress
 ) -> Joint:
     """Walk the way of the data once: the text, read by `parse`, to its joint."""
-    check_text(text)
-    check_method(method, options)
-    check_completion(completion)
     mlm = mlm or load()
-    return joint_of_cloze(
-        mlm,
-        parse(text, mlm.vocabulary, mlm.window, truncate=truncate),
-        method,
-        candidates=candidates,
-        completion=completion,
-        support=support,
-        include=include,
-        seed=seed,
-        progress=progress,
-        **options,
-    )
-
-
-def check_text(text: str) -> None:
-    """Refuse what is not one text before any work is done."""
-    if not isinstance(text, str):
-        raise UsageError(
-            f"expected one text, as a string, got {type(text).__name__}: ask about one text at a time"
-        )
+    cloze = parse(query.text, mlm.vocabulary, mlm.window, truncate=query.truncate)
+    return infer(mlm, cloze, query, progress)

@@ -14,11 +14,11 @@ from torch.distributions import kl_divergence
 
 from unmask.api import Score
 from unmask.inference.words import WordFillings
+from unmask.joints.fillings import Token
 from unmask.joints.joint import Filling, Joint
 from unmask.joints.metrics import average_kl, incompatibility
 from unmask.joints.pair import PairJoint
 from unmask.joints.registry import construct
-from unmask.joints.values import Token
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 

@@ -105,19 +105,28 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--candidates", "0"], "expected from 1 to 78 candidates (the tokens a blank may hold), got 0"),
+            (["--candidates", "0"], "candidates: expected a whole number from 1 on, 'auto' or 'all', got 0"),
             (
                 ["--candidates", "79"],
                 "expected from 1 to 78 candidates (the tokens a blank may hold), got 79",
             ),
             (["--candidates", "-1"], "got -1"),
-            (["--candidates", "many"], "expected a number of candidates, all or auto, got 'many'"),
+            (
+                ["--candidates", "many"],
+                "candidates: expected a whole number from 1 on, 'auto' or 'all', got 'many'",
+            ),
             (["--candidates", "1.5"], "got '1.5'"),
             (["--candidates", ""], "got ''"),
             (["--method", "magic"], "unknown method 'magic': expected one of product, mrf-logit, mrf-prob"),
-            (["--completion", "guess"], "unknown completion 'guess': expected plain or learned"),
-            (["--support", "verbs"], "unknown support 'verbs'"),
-            (["--support", "0"], "unknown support '0'"),
+            (["--completion", "guess"], "completion: expected 'learned' or 'plain', got 'guess'"),
+            (
+                ["--support", "verbs"],
+                "support: expected a whole number from 1 on, 'auto', 'words' or 'all', got 'verbs'",
+            ),
+            (
+                ["--support", "0"],
+                "support: expected a whole number from 1 on, 'auto', 'words' or 'all', got 0",
+            ),
             (["--device", "gpu"], "unknown device 'gpu': expected auto, cpu, cuda or mps"),
             (["--memory", "lots"], "expected an amount of memory such as 4GB or 512MB, got 'lots'"),
             (["--memory", "0"], "expected a positive amount of memory such as 4GB, got '0'"),

@@ -130,8 +130,11 @@ def test_a_run_that_goes_on_says_where_and_that_a_torn_line_is_done_anew(
             "expected pairs as random, contiguous, distance=3 or distance=1..8, got",
         ),
         (["--methods", "best"], "unknown method 'best'"),
-        (["--methods", "hcb:order=up"], "unknown order 'up'"),
-        (["--candidates", "many"], "expected a number of candidates, all or auto, got 'many'"),
+        (["--methods", "hcb:order=up"], "option 'order' of hcb: expected 'ab' or 'ba'"),
+        (
+            ["--candidates", "many"],
+            "candidates: expected a whole number from 1 on, 'auto' or 'all', got 'many'",
+        ),
         (["--workers", "2"], "workers are those of a Ray cluster: give --ray too"),
         (["--ray", "nowhere"], "expected the address of a Ray cluster as HOST:PORT"),
     ],

@@ -84,11 +84,14 @@ class TestFill:
         ("arguments", "message"),
         [
             ([THREE, "--include", "nosuchword"], "nosuchword"),
-            ([THREE, "--completion", "zzz"], "unknown completion 'zzz'"),
+            ([THREE, "--completion", "zzz"], "completion: expected 'learned' or 'plain', got 'zzz'"),
             ([THREE, "--method", "all"], "constructions are compared on two blanks, and the text has 3"),
             (["The ___", "--pieces", 2], "--pieces is for whole words: give --words too"),
             (["[MASK] " * 16, "--method", "grid"], "2,097,152: take --method chain"),
-            ([THREE, "--method", "chain", "--option", "pairs=x"], "unknown construction 'x' of a chain's"),
+            (
+                [THREE, "--method", "chain", "--option", "pairs=x"],
+                "option 'pairs' of chain: expected 'product'",
+            ),
         ],
     )
     def test_what_would_mean_nothing_is_refused(
@@ -317,8 +320,9 @@ class TestSample:
             (["The [MASK]", "--sampler", "gibbs", "-k", 0], "--candidates is not for gibbs"),
             (["The [MASK]", "--chains", 0], "--chains is not for joint"),
             (["The [MASK]", "--sampler", "chain", "--thin", 0], "--thin is not for chain"),
-            ([THREE, "--sampler", "block-gibbs", "-k", 0], "1 candidate or more"),
-            ([THREE, "--sampler", "block-gibbs", "-k", -3], "1 candidate or more"),
+            ([THREE, "--sampler", "block-gibbs", "-k", 0], "candidates: expected a whole number from 1 on"),
+            ([THREE, "--sampler", "block-gibbs", "-k", "all"], "1 candidate or more"),
+            ([THREE, "--sampler", "block-gibbs", "-k", -3], "got -3"),
             (["--prefix", "The [MASK] is", "--length", 2], "the prefix has a blank"),
             (["--prefix", "The ___ is", "--length", 2], "the prefix has a blank"),
             (["--prefix", "old " * 70, "--length", 2], "window holds 64: shorten the prefix"),

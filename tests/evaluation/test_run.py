@@ -161,8 +161,8 @@ def test_a_mistyped_option_spoils_no_folder(tmp_path, settings):
         ({"methods": ("hcb:pivot=nosuchword",)}, "nosuchword"),
         ({"candidates": 0}, "candidates"),
         ({"candidates": 10**6}, "candidates"),
-        ({"completion": "guess"}, "unknown completion"),
-        ({"support": "verbs"}, "unknown support"),
+        ({"completion": "guess"}, "completion: expected"),
+        ({"support": "verbs"}, "support: expected"),
     ):
         with pytest.raises(UsageError, match=told):
             evaluate(replace(settings, **wrong), tmp_path / "run")
@@ -320,12 +320,12 @@ def test_data_of_which_nothing_can_be_used_is_misuse(tmp_path, settings):
     ("change", "told"),
     [
         ({"examples": 0}, "at least one example"),
-        ({"seed": -1}, "expected a seed"),
+        ({"seed": -1}, "seed: expected a whole number from 0"),
         ({"pairs": "all"}, "expected pairs as"),
         ({"methods": ("ag", "ag")}, "named twice"),
         ({"methods": ("adaptive-gradient",)}, "unknown method 'adaptive-gradient'"),
         ({"methods": ("ag:rounds=3",)}, "ag has no option 'rounds'"),
-        ({"methods": ("hcb:order=up",)}, "unknown order"),
+        ({"methods": ("hcb:order=up",)}, "'order' of hcb: expected"),
         ({"methods": ("hcb:order",)}, "NAME:OPTION=VALUE"),
     ],
 )

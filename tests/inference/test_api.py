@@ -11,7 +11,8 @@ from transformers import PreTrainedModel
 
 import unmask
 from unmask.errors import RunError, UsageError
-from unmask.inference import infer as ask
+from unmask.inference import infer as inference
+from unmask.inference.query import Query
 from unmask.models.masked_lm import MaskedLM
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import parse_blanks
@@ -135,7 +136,7 @@ class TestTwoBlanks:
     ) -> None:
         text = two_blanks(architecture)
         cloze = parse_blanks(text, mlm.vocabulary, mlm.window)
-        table = ask.conditionals(mlm, cloze, candidates="all", support="words")
+        table = inference.conditionals(mlm, cloze, Query(candidates="all", support="words"))
         assert isinstance(table, PairConditionals)
         hand = by_hand(mlm, plain_model(architecture), text, table.a_support.ids)
         assert table.diagnostics.passes == 2 * len(table.a_support) + 1
@@ -206,7 +207,7 @@ class TestTwoBlanks:
     ) -> None:
         asked = {"mlm": mlm_of("bert"), "method": "l2r"}
         assert unmask.fill(two_blanks("bert"), **asked).diagnostics.conditionals == "exact"
-        monkeypatch.setattr(ask, "LARGEST_AUTO_EXACT", 50)
+        monkeypatch.setattr(inference, "LARGEST_AUTO_EXACT", 50)
         diagnostics = unmask.fill(two_blanks("bert"), **asked).diagnostics
         assert (diagnostics.conditionals, diagnostics.candidates) == ("cross", 64)
         few = unmask.fill(two_blanks("bert"), support=10, **asked)
@@ -346,17 +347,17 @@ class TestMisuse:
         ("settings", "message"),
         [
             ({"method": "magic"}, r"unknown method 'magic': expected one of product, mrf-logit.*r2l"),
-            ({"candidates": 0}, r"expected from 1 to 78 candidates.*got 0"),
+            ({"candidates": 0}, r"candidates: expected a whole number from 1 on.*got 0"),
             ({"candidates": 79}, r"expected from 1 to 78 candidates.*got 79"),
-            ({"candidates": -3}, r"expected from 1 to 78 candidates.*got -3"),
-            ({"candidates": "some"}, r"expected a number of candidates, all or auto, got 'some'"),
-            ({"candidates": 2.5}, r"expected a number of candidates, all or auto, got '2.5'"),
+            ({"candidates": -3}, r"candidates: expected a whole number from 1 on.*got -3"),
+            ({"candidates": "some"}, r"candidates: expected a whole number.* 'auto' or 'all', got 'some'"),
+            ({"candidates": 2.5}, r"candidates: expected a whole number.* 'auto' or 'all', got 2.5"),
             ({"support": 20, "candidates": 50}, r"expected from 1 to 20 candidates.*got 50"),
-            ({"completion": "guess"}, r"unknown completion 'guess': expected plain or learned"),
-            ({"support": "verbs"}, r"unknown support 'verbs': expected auto, words"),
-            ({"support": 0}, r"unknown support '0'"),
-            ({"seed": -1}, r"expected a seed from 0"),
-            ({"seed": 2**63}, r"expected a seed from 0"),
+            ({"completion": "guess"}, r"completion: expected 'learned' or 'plain', got 'guess'"),
+            ({"support": "verbs"}, r"support: expected .*'auto', 'words' or 'all', got 'verbs'"),
+            ({"support": 0}, r"support: expected a whole number from 1 on.*got 0"),
+            ({"seed": -1}, r"seed: expected a whole number from 0 to 2\^63 - 1, got -1"),
+            ({"seed": 2**63}, r"seed: expected a whole number from 0 to"),
         ],
     )
     @pytest.mark.parametrize("text", ["The [MASK] [MASK] here", "The [MASK] is here"])

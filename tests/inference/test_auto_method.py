@@ -13,6 +13,7 @@ from unmask.inference.auto_method import joint_of_blanks, supports_of
 from unmask.inference.grid_conditionals import affordable_candidates, grid_conditionals, passes_of_grid
 from unmask.inference.independent import independent_joint
 from unmask.inference.infer import conditionals
+from unmask.inference.query import Query
 from unmask.joints.chain import Chain
 from unmask.joints.grid import GridJoint
 from unmask.joints.independent import Independent
@@ -39,7 +40,7 @@ def test_many_blanks_get_the_chain_of_pairs_with_the_reason(bert):
 def test_what_is_for_pairs_names_what_joins_more(bert):
     cloze = parse_blanks(THREE, bert.vocabulary, bert.window)
     with pytest.raises(UsageError, match="3 blanks, and a table of conditionals is of one or two") as refused:
-        conditionals(bert, cloze)
+        conditionals(bert, cloze, Query())
     assert "join all of them by unmask.fill" in str(refused.value)
 
 
@@ -212,17 +213,18 @@ def test_the_affordable_grid_is_the_largest_within_the_limit():
     ("options", "complaint"),
     [
         ({"candidates": "all"}, "more combinations than can be asked about"),
-        ({"candidates": 0}, "from 1 to 512 candidates"),
-        ({"candidates": "many"}, "expected a number of candidates"),
-        ({"method": "chain", "block": 3}, "hold 1 or 2 blanks"),
-        ({"method": "chain", "order": "up"}, "unknown order 'up'"),
+        ({"candidates": 0}, "candidates: expected a whole number from 1 on"),
+        ({"candidates": 513}, "from 1 to 512 candidates"),
+        ({"candidates": "many"}, "candidates: expected .*'auto' or 'all', got 'many'"),
+        ({"method": "chain", "block": 3}, "'block' of chain: expected a whole number from 1 to 2, got 3"),
+        ({"method": "chain", "order": "up"}, "'order' of chain: expected 'left-to-right', .* got 'up'"),
         ({"method": "chain", "order": "0,1"}, "the numbers 0 to 2, each once"),
-        ({"method": "chain", "order": 1.5}, "whole numbers, the blanks' own as 2,0,1, got 1.5"),
+        ({"method": "chain", "order": 1.5}, "the blanks' numbers as 2,0,1, got 1.5"),
         ({"method": "gibbs", "pairs": "hcb"}, "joined by gibbs or by pairs=hcb: leave one of them out"),
-        ({"method": "chain", "beam": 0}, "beam of a chain"),
+        ({"method": "chain", "beam": 0}, "'beam' of chain: expected a whole number from 1 on, got 0"),
         ({"method": "l2r", "pivot": 2}, "no option 'pivot'"),
         ({"method": "grid", "order": "confidence"}, "the grid has no option 'order'"),
-        ({"support": "few"}, "unknown support 'few'"),
+        ({"support": "few"}, "support: expected .* got 'few'"),
         ({"method": "product", "pivot": 2}, "product has no option 'pivot'"),
         ({"method": "product", "candidates": 4}, "product is over every token and has no candidates"),
         ({"method": "chain", "block": 1, "candidates": 4}, "a chain of single blanks is over every token"),
@@ -244,14 +246,16 @@ def test_sums_over_too_many_fillings_are_refused_and_can_be_estimated(bert):
     assert not joint.tractable
     with pytest.raises(UsageError, match=r"estimate_entropy"):
         joint.entropy()
-    small = joint_of_blanks(bert, parse_blanks(THREE, bert.vocabulary, bert.window), method="l2r", support=6)
+    small = joint_of_blanks(
+        bert, parse_blanks(THREE, bert.vocabulary, bert.window), Query(method="l2r", support=6)
+    )
     mean, error = small.estimate_entropy(2000, torch.Generator().manual_seed(0))
     assert abs(mean - small.entropy()) < 4 * error
 
 
 def test_independent_answers_are_the_products_of_the_models(bert):
     cloze = parse_blanks(THREE, bert.vocabulary, bert.window)
-    joint = joint_of_blanks(bert, cloze, method="product", support=7)
+    joint = joint_of_blanks(bert, cloze, Query(method="product", support=7))
     table = torch.stack([joint.log_prob(f.ids) for f in joint.top(7**3)])
     assert len(table) == 7**3
     assert float(table.exp().sum()) == pytest.approx(1)
@@ -259,7 +263,7 @@ def test_independent_answers_are_the_products_of_the_models(bert):
     assert joint.entropy() == pytest.approx(float(-(table.exp() * table).sum()))
     assert joint.mutual_information() == pytest.approx(0, abs=1e-9)
     assert kl_divergence(joint, joint) == 0
-    assert kl_divergence(joint, joint_of_blanks(bert, cloze, method="l2r", support=7)) > 0
+    assert kl_divergence(joint, joint_of_blanks(bert, cloze, Query(method="l2r", support=7))) > 0
     assert joint.conditional(0, {1: joint.top(1)[0].ids[1]}).log_probs.exp().sum() == pytest.approx(1)
     assert joint.sample(3, torch.Generator().manual_seed(0)).shape == (3, 3)
     with pytest.raises(UsageError):

@@ -10,15 +10,15 @@ import torch
 from scipy import stats
 
 from sequence_toy import TableConditionals, cloze_of, draw_tables, few
-from unmask import UsageError, construct
+from unmask import UsageError, construct, lazy
 from unmask.cli.sample import show_chains
-from unmask.inference import convergence as diagnostics
 from unmask.inference.convergence import diagnose, settled_below
 from unmask.inference.exact import exact_conditionals
 from unmask.inference.generation import cloze_of as cloze_to_fill
 from unmask.inference.generation import generated_answer, sample_by_markov_chain, verdict
 from unmask.inference.markov_chains import BlockGibbs, Gibbs, Metropolis, Trace, log_weight, run_chains
 from unmask.inference.model_conditionals import ModelConditionals
+from unmask.inference.query import Query
 from unmask.joints.table import TableJoint
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
@@ -183,10 +183,10 @@ def test_one_chain_and_chains_that_never_move_are_not_called_settled():
 
 
 def test_chains_without_arviz_are_refused_before_any_work(mlm_of, monkeypatch):
-    monkeypatch.setattr(diagnostics, "find_spec", lambda name: None)
+    monkeypatch.setattr(lazy, "find_spec", lambda name: None)
     mlm = mlm_of("bert")
     with pytest.raises(UsageError, match=r"pip install 'unmask\[sample\]'"):
-        sample_by_markov_chain(mlm, cloze_to_fill(mlm, "The [MASK] here"), "gibbs")
+        sample_by_markov_chain(mlm, cloze_to_fill(mlm, "The [MASK] here"), "gibbs", Query())
 
 
 def test_every_sweep_after_the_burn_in_is_judged_and_not_the_draws_alone():
@@ -242,9 +242,12 @@ def test_chance_alone_does_not_unsettle_short_chains():
 def test_chains_are_called_lawless_where_they_are(sampler, blanks, told, mlm_of):
     mlm = mlm_of("bert")
     cloze = cloze_to_fill(mlm, length=blanks)
-    settings = {"chains": 2, "draws": 20, "burn_in": 0, "thin": 1, "candidates": 2, "support": 4}
+    settings = {"chains": 2, "draws": 20, "burn_in": 0, "thin": 1}
+    query = Query(candidates=2, support=4)
     notes = [
-        note for note in sample_by_markov_chain(mlm, cloze, sampler, **settings).notes if "R-hat" not in note
+        note
+        for note in sample_by_markov_chain(mlm, cloze, sampler, query, **settings).notes
+        if "R-hat" not in note
     ]
     assert len(notes) == (told is not None)
     assert told is None or told in notes[0]
@@ -258,7 +261,7 @@ def test_texts_of_a_length_after_a_prefix_keep_the_prefix(sampler, architecture,
     cloze = cloze_to_fill(mlm, length=3, prefix=prefix)
     assert len(cloze.blanks) == 3
     found = sample_by_markov_chain(
-        mlm, cloze, sampler, chains=2, draws=3, burn_in=1, thin=1, candidates=4, support=12
+        mlm, cloze, sampler, Query(candidates=4, support=12), chains=2, draws=3, burn_in=1, thin=1
     )
     assert found.draws.ids.shape == (2, 3, 3)
     assert all(text.startswith(prefix) for chain in found.texts for text in chain)
@@ -292,7 +295,9 @@ def test_a_character_of_two_tokens_is_written_whole(mlm_of):
 
 def test_answers_tell_chains_that_stand_still_from_those_not_judged(mlm_of, capsys):
     mlm = mlm_of("bert")
-    found = sample_by_markov_chain(mlm, cloze_of(mlm, 2), "gibbs", chains=2, draws=2, burn_in=0, thin=10)
+    found = sample_by_markov_chain(
+        mlm, cloze_of(mlm, 2), "gibbs", Query(), chains=2, draws=2, burn_in=0, thin=10
+    )
     rhats = {"log_weight": math.inf, "blank 0": None, "blank 1": 1.05}
     judged = replace(found, diagnostics={name: {"ess": None, "rhat": rhat} for name, rhat in rhats.items()})
     answer = generated_answer(judged, mlm, "gibbs", {"chains": 2, "sampling_seed": 0})
@@ -348,4 +353,4 @@ def test_templates_and_lengths_that_cannot_be_are_refused(asked, complaint, mlm_
 def test_runs_that_cannot_be_are_refused(options, complaint, mlm_of):
     mlm = mlm_of("bert")
     with pytest.raises(UsageError, match=complaint):
-        sample_by_markov_chain(mlm, cloze_of(mlm, 2), **{"sampler": "gibbs", **options})
+        sample_by_markov_chain(mlm, cloze_of(mlm, 2), query=Query(), **{"sampler": "gibbs", **options})

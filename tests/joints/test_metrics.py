@@ -10,7 +10,8 @@ import torch
 import reference
 from tiny import sentence
 from unmask import CONSTRUCTIONS, construct
-from unmask.inference import infer as ask
+from unmask.inference.infer import conditionals
+from unmask.inference.query import Query
 from unmask.joints import metrics
 from unmask.joints.metrics import average_kl, incompatibility, marginals_of, measure
 from unmask.text.cloze import parse_braces
@@ -84,7 +85,7 @@ def test_on_a_tiny_model_all_metrics_equal_a_float64_computation(architecture, m
     )
     p, r, _, _ = reference.dense(plain)
     truth = tuple(words.index(t) for t in cloze.truth)
-    table = ask.conditionals(mlm, cloze, candidates="all")
+    table = conditionals(mlm, cloze, Query(candidates="all"))
     for name in CONSTRUCTIONS:
         expected = brute_force(reference.REFERENCES[name](plain), p, r, truth)
         if name == "product":

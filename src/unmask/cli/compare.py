@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from unmask.cli import options as o
+from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
+from unmask.inference.query import Query
+
+if TYPE_CHECKING:
+    from unmask.models.masked_lm import MaskedLM
 
 
+@query_options("text", "candidates", "completion", "support", "include", "seed", "truncate")
 def compare(
-    text: o.Text,
     model: o.Model = "english",
-    candidates: o.Candidates = "auto",
-    completion: o.Completion = "learned",
-    support: o.SupportName = "auto",
-    include: o.Include = None,
     top: o.Top = 3,
-    seed: o.Seed = 0,
-    truncate: o.Truncate = False,
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
     allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
+    **query: Any,
 ) -> None:
     """Show what every construction makes of one text with two blanks."""
-    joints, mlm = o.ask(
-        "compare",
-        text,
-        model=model,
-        device=device,
-        memory=memory,
-        allow_pickle=allow_pickle,
-        candidates=candidates,
-        support=support,
-        include=tuple(include or ()),
-        completion=completion,
-        seed=seed,
-        truncate=truncate,
-    )
+    compare_all(Query(**query), o.open_model(model, device, memory, allow_pickle, Bar()), top, json)
+
+
+def compare_all(query: Query, mlm: MaskedLM, top: int, json: bool) -> None:
+    """Make every construction's joint and print them side by side."""
+    from unmask import api
     from unmask.serialize import compare_answer
 
-    answer = compare_answer(joints, mlm, top, Bar())
+    answer = compare_answer(api.compare(query, mlm=mlm, progress=Bar()), mlm, top, Bar())
     if json:
         print_json(answer)
         return

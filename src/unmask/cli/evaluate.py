@@ -8,11 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from unmask.cli import options as o
+from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Ticker, print_json, print_table, say, tell
 
 SHOWN = ("method", "P-PPL", "U-PPL", "A-KL", "G-KL", "JSD", "recall@1", "@10", "median rank")
 
 
+@query_options("candidates", "completion", "support", "seed")
 def evaluate(
     data: Annotated[
         str, typer.Option("--data", help="snli=DIR, xsum=FILE, text=FILE (.gz too), or hub:NAME[:SPLIT].")
@@ -34,16 +36,13 @@ def evaluate(
             "--methods", help="Constructions, separated by commas, with options as hcb:order=ba; or all."
         ),
     ] = "all",
-    candidates: o.Candidates = "auto",
-    completion: o.Completion = "learned",
-    support: o.SupportName = "auto",
-    seed: o.Seed = 0,
     ray: o.Ray = None,
     workers: o.Workers = None,
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
     allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
+    **query: Any,
 ) -> None:
     """Measure every construction on a data set; a killed run goes on where it was."""
     from unmask.errors import UsageError
@@ -59,11 +58,8 @@ def evaluate(
         model=model,
         pairs=pairs,
         examples=None if examples == "all" else int(examples),
-        seed=seed,
         methods=() if methods == "all" else o.parse_names(methods),
-        candidates=o.parse_candidates(candidates),
-        completion=completion,  # type: ignore[arg-type]  # checked where it is used
-        support=o.parse_support(support),
+        **query,
     )
     summary = run(
         settings,

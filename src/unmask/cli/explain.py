@@ -8,46 +8,29 @@ from typing import Any
 import typer
 
 from unmask.cli import options as o
-from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
+from unmask.cli.query_options import query_options
+from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
+from unmask.inference.query import SPECS, Query
 
 
+@query_options(*SPECS)
 def explain(
-    text: o.Text,
     model: o.Model = "english",
-    method: o.PairMethod = "ag",
-    options: o.PairOptions = None,
-    candidates: o.Candidates = "auto",
-    completion: o.Completion = "learned",
-    support: o.SupportName = "auto",
-    include: o.Include = None,
-    seed: o.Seed = 0,
-    truncate: o.Truncate = False,
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
     allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
+    **query: Any,
 ) -> None:
     """Fill two blanks jointly and show what independent answers miss."""
-    joint, mlm = o.ask(
-        "fill",
-        text,
-        model=model,
-        device=device,
-        memory=memory,
-        allow_pickle=allow_pickle,
-        candidates=candidates,
-        support=support,
-        include=tuple(include or ()),
-        method=method,
-        options=options,
-        completion=completion,
-        seed=seed,
-        truncate=truncate,
-    )
+    question, bar = Query(**query), Bar()
+    mlm = o.open_model(model, device, memory, allow_pickle, bar)
+    from unmask import api
     from unmask.errors import UsageError
     from unmask.joints.pair import PairJoint
     from unmask.serialize import explain_answer
 
+    joint = api.fill(question, mlm=mlm, progress=bar)
     if not isinstance(joint, PairJoint):
         count = "one blank" if joint.blanks == 1 else f"{joint.blanks} blanks"
         raise UsageError(f"there is nothing to explain about {count}: give a text with two")

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from unmask.cli import options as o
-from unmask.cli.compare import compare
+from unmask.cli.compare import compare_all
+from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
 from unmask.errors import UsageError
+from unmask.inference.query import DEFAULTS, SPECS, Query
 
 Words = Annotated[bool, typer.Option("--words", help="Each blank holds a whole word of one to three tokens.")]
 Pieces = Annotated[
@@ -17,85 +19,51 @@ Pieces = Annotated[
 ]
 
 
+@query_options(*SPECS)
 def fill(
     ctx: typer.Context,
-    text: o.Text,
     model: o.Model = "english",
-    method: o.Method = "ag",
-    options: o.Options = None,
-    candidates: o.Candidates = "auto",
-    completion: o.Completion = "learned",
-    support: o.SupportName = "auto",
-    include: o.Include = None,
     top: o.Top = 10,
-    seed: o.Seed = 0,
-    truncate: o.Truncate = False,
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
     allow_pickle: o.AllowPickle = False,
     words: Words = False,
     pieces: Pieces = 3,
     json: o.Json = False,
+    **query: Any,
 ) -> None:
     """Fill the blanks of a text jointly: one, two, or many."""
     if not words:
         o.refuse_given(ctx, ("pieces",), "is for whole words: give --words too, or leave it out")
-    if method == "all":
+    if query["method"] == "all":
         if words:
             raise UsageError(
                 "--method all compares constructions, and --words has its own rule: leave out one"
             )
-        if options:
+        if query["options"]:
             raise UsageError("--option is for one construction, and --method all takes them all: choose one")
-        compare(
-            text,
-            model,
-            candidates,
-            completion,
-            support,
-            include,
-            top,
-            seed,
-            truncate,
-            device,
-            memory,
-            allow_pickle,
-            json,
-        )
+        every = Query(**query | {"method": DEFAULTS["method"]})
+        compare_all(every, o.open_model(model, device, memory, allow_pickle, Bar()), top, json)
         return
     if words:
         o.refuse_given(
             ctx,
-            ("method", "options", "candidates", "completion", "support", "include", "seed"),
+            set(SPECS) - {"text", "truncate"},
             "is not for --words, which has its own rule, the chain of single tokens: leave it out",
         )
-        answer = ask_words(
-            text, o.open_model(model, device, memory, allow_pickle, Bar()), top, pieces, truncate
-        )
+        mlm = o.open_model(model, device, memory, allow_pickle, Bar())
+        answer = words_of(Query(**query), mlm, top, pieces)
         if json:
             print_json(answer)
         else:
             show_words(answer)
         return
-    joint, mlm = o.ask(
-        "fill",
-        text,
-        model=model,
-        device=device,
-        memory=memory,
-        allow_pickle=allow_pickle,
-        candidates=candidates,
-        support=support,
-        include=tuple(include or ()),
-        method=method,
-        options=options,
-        completion=completion,
-        seed=seed,
-        truncate=truncate,
-    )
+    question, bar = Query(**query), Bar()
+    mlm = o.open_model(model, device, memory, allow_pickle, bar)
+    from unmask import api
     from unmask.serialize import fill_answer
 
-    answer = fill_answer(joint, mlm, top)
+    answer = fill_answer(api.fill(question, mlm=mlm, progress=bar), mlm, top)
     if json:
         print_json(answer)
         return
@@ -103,13 +71,13 @@ def fill(
     show(answer)
 
 
-def ask_words(text: str, mlm: Any, top: int, pieces: int, truncate: bool) -> dict[str, Any]:
+def words_of(query: Query, mlm: Any, top: int, pieces: int) -> dict[str, Any]:
     """Return the likeliest words of a text's blanks."""
     from unmask.inference.words import fill_words
     from unmask.serialize import words_answer
     from unmask.text.cloze import parse_blanks
 
-    cloze = parse_blanks(text, mlm.vocabulary, mlm.window, truncate=truncate)
+    cloze = parse_blanks(query.text, mlm.vocabulary, mlm.window, truncate=query.truncate)
     return words_answer(fill_words(mlm, cloze, top=top, most_tokens=pieces, progress=Bar()), mlm)
 
 

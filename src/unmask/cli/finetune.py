@@ -9,6 +9,7 @@ import typer
 
 from unmask.cli import options as o
 from unmask.cli.terminal import Bar, print_json, print_table, say, speaks, tell
+from unmask.lazy import require
 
 if TYPE_CHECKING:
     from unmask.tasks.scores import Scores
@@ -160,7 +161,7 @@ def tag(
 
 def run(task: Any, *, out: Path, json: bool, train: Path, dev: Path | None, **settings: Any) -> None:
     """Fine-tune as a command's parameters say, and print the scores."""
-    o.require("fine-tuning", "accelerate", "matplotlib")
+    require("fine-tuning", "train", "accelerate", "matplotlib")
     from unmask.tasks import Settings, finetune
 
     files = {"train": str(train), "dev": str(dev) if dev else None}

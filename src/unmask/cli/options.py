@@ -10,65 +10,14 @@ import typer
 from typer.core import TyperCommand
 
 from unmask.errors import UsageError
+from unmask.inference.query import LARGEST_SEED, SPECS
 from unmask.progress import Progress
 
 if TYPE_CHECKING:
     from unmask.models.masked_lm import MaskedLM
 
-Text = Annotated[str, typer.Argument(help="A text with blanks: [MASK], ___ or the model's own mask token.")]
 Model = Annotated[
     str, typer.Option("--model", "-m", help="'english' (embedded), a directory, or a hub name.")
-]
-Method = Annotated[
-    str,
-    typer.Option(
-        "--method",
-        help="The construction of the joint ('unmask compare' shows them); for three or more blanks also "
-        "grid or chain.",
-    ),
-]
-PairMethod = Annotated[
-    str, typer.Option("--method", help="The construction of the joint ('unmask compare' shows them).")
-]
-Candidates = Annotated[
-    str,
-    typer.Option(
-        "--candidates", "-k", help="Tokens a blank the model is asked about: a number, all, or auto."
-    ),
-]
-Completion = Annotated[
-    str, typer.Option("--completion", help="How the other tokens are completed: learned or plain.")
-]
-SupportName = Annotated[
-    str,
-    typer.Option(
-        "--support",
-        help="Tokens a blank may hold: auto, words (no special ones), all, or a number of likeliest ones.",
-    ),
-]
-Include = Annotated[
-    list[str] | None,
-    typer.Option("--include", help="A word that the model is asked about in any case, however unlikely."),
-]
-Options = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option",
-        help="Of the construction, as NAME=VALUE: pivot, order, power, rounds, tolerance, sweeps; of the "
-        "chain of three or more blanks: order, block, beam, pairs.",
-    ),
-]
-PairOptions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option", help="Of the construction, as NAME=VALUE: pivot, order, power, rounds, tolerance, sweeps."
-    ),
-]
-Seed = Annotated[
-    int, typer.Option("--seed", min=0, max=2**63 - 1, help="Seed of whatever is drawn at random.")
-]
-Truncate = Annotated[
-    bool, typer.Option("--truncate", help="Drop the end of a text longer than the model's window.")
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 Memory = Annotated[str, typer.Option("--memory", help="What the work may take beyond the model, as in 4GB.")]
@@ -78,6 +27,7 @@ AllowPickle = Annotated[
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Ray workers [default: one for each GPU, or CPU].")
 ]
+Seed = Annotated[int, typer.Option(*SPECS["seed"].flags, min=0, max=LARGEST_SEED, help=SPECS["seed"].help)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Ray = Annotated[
     str | None,
@@ -88,19 +38,6 @@ Ray = Annotated[
     ),
 ]
 Top = Annotated[int, typer.Option("--top", "-t", min=1, help="How many fillings to show.")]
-
-RESERVED = (
-    "text",
-    "mlm",
-    "method",
-    "candidates",
-    "completion",
-    "support",
-    "include",
-    "seed",
-    "truncate",
-    "progress",
-)
 
 
 class SpreadCommand(TyperCommand):
@@ -146,46 +83,9 @@ def check_place(out: Path) -> None:
         )
 
 
-def parse_candidates(given: str) -> Any:
-    """Return the number of candidates, or the word `all` or `auto`."""
-    if given in ("all", "auto"):
-        return given
-    try:
-        return int(given)
-    except ValueError:
-        raise UsageError(f"expected a number of candidates, all or auto, got '{given}'") from None
-
-
 def parse_names(given: str) -> tuple[str, ...]:
     """Return names that stand between commas."""
     return tuple(name.strip() for name in given.split(","))
-
-
-def parse_support(given: str) -> int | str:
-    """Return a number of likeliest tokens, or the name of a support."""
-    return int(given) if given.isdecimal() else given
-
-
-def parse_options(given: list[str] | None) -> dict[str, Any]:
-    """Return the options of a construction, numbers as numbers."""
-    parsed: dict[str, Any] = {}
-    for option in given or []:
-        name, sign, value = option.partition("=")
-        if not (name.isidentifier() and sign and value):
-            raise UsageError(f"expected an option of the construction as NAME=VALUE, got '{option}'")
-        if name in RESERVED:
-            raise UsageError(f"'{name}' is no option of a construction: give it as --{name}")
-        parsed[name] = _number(value)
-    return parsed
-
-
-def _number(value: str) -> int | float | str:
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return value
 
 
 def open_model(model: str, device: str, memory: str, allow_pickle: bool, bar: Progress) -> MaskedLM:
@@ -197,38 +97,3 @@ def open_model(model: str, device: str, memory: str, allow_pickle: bool, bar: Pr
         return load(model, device=device, memory=memory, allow_pickle=allow_pickle)
     finally:
         bar.finished()
-
-
-def ask(
-    question: str,
-    text: str,
-    *,
-    model: str,
-    device: str,
-    memory: str,
-    allow_pickle: bool,
-    candidates: str,
-    support: str,
-    options: list[str] | None = None,
-    **settings: Any,
-) -> tuple[Any, MaskedLM]:
-    """Open the model that a command names and call the function of `unmask.api` of that name."""
-    from unmask.cli.terminal import Bar
-
-    bar = Bar()
-    count, tokens = parse_candidates(candidates), parse_support(support)
-    settings |= parse_options(options)
-    mlm = open_model(model, device, memory, allow_pickle, bar)
-    from unmask import api
-
-    answer = getattr(api, question)(text, mlm=mlm, candidates=count, support=tokens, progress=bar, **settings)
-    return answer, mlm
-
-
-def require(what: str, *packages: str) -> None:
-    """Refuse work whose packages are not installed."""
-    from importlib.util import find_spec
-
-    absent = [package for package in packages if find_spec(package) is None]
-    if absent:
-        raise UsageError(f"{what} needs {', '.join(absent)}: pip install 'unmask[train]'")

@@ -22,13 +22,13 @@ def report(
     """Make the report of a run anew, finished or not, or compare several runs."""
     from unmask.errors import UsageError
     from unmask.evaluation.compare import compare_runs, comparison_page, runs_table, side_by_side
-    from unmask.evaluation.figures import require_matplotlib
     from unmask.evaluation.report import examples_told
     from unmask.evaluation.run import conclude, open_run
     from unmask.evaluation.summary import summarise
+    from unmask.lazy import require
     from unmask.runs.records import write_whole
 
-    require_matplotlib()
+    require("the report", "evaluate", "matplotlib")
     if len({run.resolve() for run in runs}) < len(runs):
         raise UsageError("a run is named twice: give each folder once")
     if len(runs) == 1 and out is not None:

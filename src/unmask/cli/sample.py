@@ -7,8 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from unmask.cli import options as o
+from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
 from unmask.errors import UsageError
+from unmask.inference.query import SPECS, Query
 
 Template = Annotated[
     str | None, typer.Argument(help="A text with blanks: [MASK], ___ or the model's own mask token.")
@@ -36,16 +38,18 @@ Energy = Annotated[
 
 
 MARKOV_OPTIONS = ("chains", "burn_in", "thin", "energy")
+JOINT_OPTIONS = ("options", "completion", "include")
 UNUSED = {
     "joint": MARKOV_OPTIONS,
     "chain": (*MARKOV_OPTIONS, "completion"),
-    "gibbs": ("options", "completion", "energy", "method", "candidates"),
-    "block-gibbs": ("options", "completion", "energy"),
-    "metropolis": ("options", "completion", "method", "candidates"),
+    "gibbs": (*JOINT_OPTIONS, "energy", "method", "candidates"),
+    "block-gibbs": (*JOINT_OPTIONS, "energy"),
+    "metropolis": (*JOINT_OPTIONS, "method", "candidates"),
 }
 """The options that mean nothing to a sampler."""
 
 
+@query_options(*[name for name in SPECS if name != "text"])
 def sample(
     ctx: typer.Context,
     text: Template = None,
@@ -59,17 +63,11 @@ def sample(
     thin: Thin = 10,
     energy: Energy = "mrf-prob",
     model: o.Model = "english",
-    method: o.Method = "ag",
-    options: o.Options = None,
-    candidates: o.Candidates = "auto",
-    completion: o.Completion = "learned",
-    support: o.SupportName = "auto",
-    seed: o.Seed = 0,
-    truncate: o.Truncate = False,
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
     allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
+    **query: Any,
 ) -> None:
     """Draw texts: the blanks of a template, or so many tokens after a prefix."""
     if text is not None and template is not None:
@@ -80,51 +78,29 @@ def sample(
     if sampler not in UNUSED:
         raise UsageError(f"unknown sampler '{sampler}': expected one of {', '.join(UNUSED)}")
     o.refuse_given(ctx, UNUSED[sampler], f"is not for {sampler}: leave it out, or take another --sampler")
-    bar = Bar()
-    count, tokens = o.parse_candidates(candidates), o.parse_support(support)
+    question, bar = _query(template, sampler, query), Bar()
+    seed = question.seed
     mlm = o.open_model(model, device, memory, allow_pickle, bar)
     from unmask.inference import generation
-    from unmask.inference.infer import joint_of_cloze
+    from unmask.inference.infer import infer
     from unmask.serialize import sample_answer
 
-    cloze = generation.cloze_of(mlm, template, length=length, prefix=prefix, truncate=truncate)
+    cloze = generation.cloze_of(mlm, template, length=length, prefix=prefix, truncate=question.truncate)
     if sampler in generation.MARKOV:
         run: dict[str, Any] = {"chains": chains, "burn_in": burn_in, "thin": thin, "energy": energy}
         generated = generation.sample_by_markov_chain(
             mlm,
             cloze,
             sampler,
+            question,
             draws=-(-number // max(1, chains)),
-            method=method,
-            candidates=count,
-            support=tokens,
-            seed=seed,
             progress=bar,
             **run,
         )
         answer = generation.generated_answer(generated, mlm, sampler, {**run, "sampling_seed": seed})
         print_json(answer) if json else show_chains(answer)
         return
-    given = o.parse_options(options)
-    if sampler == "chain" and method not in ("ag", "chain"):
-        if given.get("pairs", method) != method:
-            raise UsageError(
-                f"the chain's pairs are joined by --method {method} or by pairs={given['pairs']}: leave out "
-                f"one of them"
-            )
-        given |= {"pairs": method}
-    joint = joint_of_cloze(
-        mlm,
-        cloze,
-        "chain" if sampler == "chain" else method,
-        candidates=count,
-        completion=completion,  # type: ignore[arg-type]
-        support=tokens,
-        seed=seed,
-        progress=bar,
-        **given,
-    )
-    answer = sample_answer(joint, mlm, number, seed)
+    answer = sample_answer(infer(mlm, cloze, question, bar), mlm, number, seed)
     if json:
         print_json(answer)
         return
@@ -134,6 +110,21 @@ def sample(
         f"{number} samples from {answer['method']}, seed {seed}", ["probability", "tokens", "text"], rows, {0}
     )
     say(basis(answer))
+
+
+def _query(template: str | None, sampler: str, given: dict[str, Any]) -> Query:
+    """Return what is asked; the sampler `chain` joins its pairs by the method."""
+    method, options = given["method"], given["options"]
+    if sampler == "chain" and method not in ("ag", "chain"):
+        if options.get("pairs", method) != method:
+            raise UsageError(
+                f"the chain's pairs are joined by --method {method} or by pairs={options['pairs']}: leave "
+                f"out one of them"
+            )
+        options = options | {"pairs": method}
+    return Query(
+        template or "", **given | {"options": options, "method": "chain" if sampler == "chain" else method}
+    )
 
 
 def show_chains(answer: dict[str, Any]) -> None:

@@ -10,8 +10,10 @@ import typer
 
 from unmask.cli import options as o
 from unmask.cli import score_file as files
-from unmask.cli.terminal import basis, percent, print_json, print_table, say, tell
+from unmask.cli.query_options import query_options
+from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
 from unmask.errors import UsageError
+from unmask.inference.query import SPECS, Query
 from unmask.runs.cluster import check_workers
 from unmask.text.lines import open_bytes
 
@@ -23,17 +25,11 @@ Braced = Annotated[
 ]
 
 
+@query_options(*[name for name in SPECS if name != "text"])
 def score(
     ctx: typer.Context,
     text: Braced,
     model: o.Model = "english",
-    method: o.Method = "ag",
-    options: o.Options = None,
-    candidates: o.Candidates = "auto",
-    completion: o.Completion = "learned",
-    support: o.SupportName = "auto",
-    seed: o.Seed = 0,
-    truncate: o.Truncate = False,
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
     allow_pickle: o.AllowPickle = False,
@@ -43,12 +39,15 @@ def score(
     ray: o.Ray = None,
     workers: files.Workers = None,
     json: o.Json = False,
+    **query: Any,
 ) -> None:
     """Score the words in braces under the joint of their blanks, or every line of a file."""
     path = None if "{" in text else _file(ctx, text)
     if path is not None:
         o.refuse_given(
-            ctx, ("method", "options", "completion", "seed"), f"is for words in braces, and {text} is a file"
+            ctx,
+            ("method", "options", "completion", "include", "seed"),
+            f"is for words in braces, and {text} is a file",
         )
         check_workers(workers, ray)
         files.score_file(
@@ -56,12 +55,10 @@ def score(
             model=model,
             scores=scores,
             lengths=lengths,
-            candidates=candidates,
-            support=support,
+            query=Query(**query),
             out=out,
             ray=ray,
             workers=workers,
-            truncate=truncate,
             device=device,
             memory=memory,
             allow_pickle=allow_pickle,
@@ -78,24 +75,12 @@ def score(
             "nothing is marked to be scored: put braces around it, as in 'The {man} {is} here.', or name a "
             "file that exists"
         )
-    result, mlm = o.ask(
-        "score",
-        text,
-        model=model,
-        device=device,
-        memory=memory,
-        allow_pickle=allow_pickle,
-        candidates=candidates,
-        support=support,
-        method=method,
-        options=options,
-        completion=completion,
-        seed=seed,
-        truncate=truncate,
-    )
+    question, bar = Query(text, **query), Bar()
+    mlm = o.open_model(model, device, memory, allow_pickle, bar)
+    from unmask import api
     from unmask.serialize import score_answer
 
-    answer = score_answer(result, mlm)
+    answer = score_answer(api.score(question, mlm=mlm, progress=bar), mlm)
     if json:
         print_json(answer)
         return

@@ -12,6 +12,7 @@ import typer
 from unmask.cli import options as o
 from unmask.cli.terminal import Ticker, print_json, say, tell
 from unmask.errors import UsageError
+from unmask.inference.query import Query
 from unmask.progress import Progress
 
 Scores = Annotated[
@@ -39,12 +40,10 @@ def score_file(
     model: str,
     scores: str,
     lengths: str | None,
-    candidates: str,
-    support: str,
+    query: Query,
     out: Path | None,
     ray: str | None,
     workers: int | None,
-    truncate: bool,
     device: str,
     memory: str,
     allow_pickle: bool,
@@ -58,15 +57,14 @@ def score_file(
     from unmask.inference.sentence_scores import DISTRIBUTIONS, SCORES
     from unmask.inference.sentences import Reader
 
-    count = o.parse_candidates(candidates)
-    if count == "all":
+    if query.candidates == "all":
         raise UsageError("a file's pairs are joined on a number of candidates a blank: give one, or auto")
     settings = ScoreSettings(
         model=model,
         scores=SCORES if scores == "all" else o.parse_names(scores),
-        support="all" if support == "auto" else support,
-        candidates=PAIR_CANDIDATES if count == "auto" else count,
-        truncate=truncate,
+        support="all" if query.support == "auto" else query.support,
+        candidates=PAIR_CANDIDATES if query.candidates == "auto" else query.candidates,
+        truncate=query.truncate,
         device=device,
         memory=memory,
         allow_pickle=allow_pickle,
@@ -84,7 +82,7 @@ def score_file(
         mlm = o.open_model(model, device, memory, allow_pickle, bar)
         scorer = LineScorer(mlm, settings)
         if lengths is not None:
-            read, most = Reader(mlm), mlm.window if truncate else None
+            read, most = Reader(mlm), mlm.window if query.truncate else None
             known = parse_lengths(lengths, lambda file: count_lengths(file, read, most), path)
     records = run(
         path, settings, out=out, lengths=known, scorer=scorer, ray=ray, workers=workers, progress=bar

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from unmask.cli import options as o
 from unmask.cli.terminal import say, speaks
 from unmask.errors import UsageError
+from unmask.lazy import require
 
 
 def train(
@@ -115,7 +115,7 @@ def train(
     ] = False,
 ) -> None:
     """Train a masked language model from plain text; a killed run goes on where it was."""
-    o.require("training", "accelerate", "matplotlib")
+    require("training", "train", "accelerate", "matplotlib")
     from unmask.training import read_settings
     from unmask.training import train as run
     from unmask.training.report import table

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from unmask.embeddings.isotropy import REMEDIES, Survey
 from unmask.errors import UsageError
+from unmask.lazy import require
 
 STYLES = {"raw": "o-", "standardised": "s--", "top removed": "^:"}
 PANELS = {"cosine": "expected cosine of two words", "leading_1": "variance in the leading direction"}
@@ -34,8 +34,7 @@ def check_figure(path: Path) -> None:
     """Refuse a name that says no format of a picture, or a machine that can't draw."""
     if path.suffix not in FORMATS:
         raise UsageError(f"expected a picture that ends in {', '.join(FORMATS)}, got '{path}'")
-    if find_spec("matplotlib") is None:
-        raise UsageError("figures need matplotlib: pip install 'unmask[embed]'")
+    require("drawing a figure", "embed", "matplotlib")
 
 
 def draw_isotropy(found: Mapping[str, Survey], path: Path) -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unmask.errors import UsageError
+from unmask.lazy import require
 
 Units = list[dict[str, Any]]
 Chunk = tuple[np.ndarray[Any, Any], Units]
@@ -25,8 +25,8 @@ def check_format(out: Path) -> None:
     """Refuse a name that says no format, or one whose library is absent."""
     if out.suffix not in SUFFIXES:
         raise UsageError(f"expected a file that ends in {', '.join(SUFFIXES)}, got '{out}'")
-    if out.suffix == ".parquet" and find_spec("pyarrow") is None:
-        raise UsageError("writing parquet needs pyarrow: pip install 'unmask[embed]', or take .npy")
+    if out.suffix == ".parquet":
+        require("writing .parquet instead of .npy", "embed", "pyarrow")
 
 
 def units_file(out: Path) -> Path:

@@ -7,14 +7,15 @@ and is plain data: one line of `examples.jsonl`.
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import torch
 
 from unmask.evaluation.sampling import Example
 from unmask.evaluation.settings import Settings, parse_methods
-from unmask.inference import infer as ask
+from unmask.inference.infer import conditionals
+from unmask.inference.resolve import tokens_of
 from unmask.joints.metrics import Marginals, incompatibility, marginals_of, measure
 from unmask.joints.pair import PairJoint
 from unmask.joints.registry import construct
@@ -32,27 +33,20 @@ class Examiner:
     """Examines examples with a model that is loaded once."""
 
     def __init__(self, mlm: MaskedLM, settings: Settings) -> None:
-        tokens = ask.check_asking(mlm, settings.candidates, settings.completion, settings.support)
+        tokens = tokens_of(settings.query, mlm)
         self.mlm = mlm
         self.settings = settings
         self.methods = parse_methods(settings.methods)
         named = [options["pivot"] for _, _, options in self.methods if "pivot" in options]
-        self._pivots = [int(tokens.ids[tokens.index(pivot)]) for pivot in named]
+        pivots = [int(tokens.ids[tokens.index(pivot)]) for pivot in named]
+        self._query = replace(settings.query, include=pivots)
         self._goes_on, self._ends = word_parts(mlm.vocabulary)[1], ends_in_mark(mlm.vocabulary)
 
     def __call__(self, example: Example) -> dict[str, Any]:
         """Return the record of an example."""
         start = time.perf_counter()
-        settings, vocabulary = self.settings, self.mlm.vocabulary
-        table = ask.conditionals(
-            self.mlm,
-            example.cloze(vocabulary),
-            candidates=settings.candidates,
-            completion=settings.completion,
-            support=settings.support,
-            include=self._pivots,
-            seed=settings.seed,
-        )
+        vocabulary = self.mlm.vocabulary
+        table = conditionals(self.mlm, example.cloze(vocabulary), self._query)
         assert isinstance(table, PairConditionals)
         asked = time.perf_counter()
         truth = _rows_of(table, example.truth)

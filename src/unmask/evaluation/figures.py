@@ -10,10 +10,7 @@ from __future__ import annotations
 import html
 import io
 import math
-from importlib.util import find_spec
 from typing import Any
-
-from unmask.errors import UsageError
 
 TITLES = {"p_ppl": "P-PPL", "u_ppl": "U-PPL"}
 GREY, INK = "#9aa0a6", "#202124"
@@ -26,12 +23,6 @@ STYLE: dict[Any, Any] = {
     "axes.labelcolor": INK,
     "figure.facecolor": "white",
 }
-
-
-def require_matplotlib() -> None:
-    """Say before any work is done that figures need matplotlib."""
-    if find_spec("matplotlib") is None:
-        raise UsageError("the report's figures need matplotlib: pip install 'unmask[evaluate]'")
 
 
 def bars(summary: dict[str, Any]) -> str:

@@ -27,11 +27,11 @@ import torch
 from unmask import __version__
 from unmask.errors import RunError, UsageError
 from unmask.evaluation.evaluate_example import Examiner, make_examiner
-from unmask.evaluation.figures import require_matplotlib
 from unmask.evaluation.sampling import Example, Pairs, draw_examples
 from unmask.evaluation.sentences import read_sentences
 from unmask.evaluation.settings import Settings
 from unmask.evaluation.summary import summarise
+from unmask.lazy import require
 from unmask.models.embedded import absolute
 from unmask.models.load import load
 from unmask.models.masked_lm import DEFAULT_MEMORY, MaskedLM
@@ -68,7 +68,7 @@ def evaluate(
         progress: told of the examples.
     """
     start = time.perf_counter()
-    require_matplotlib()
+    require("the report", "evaluate", "matplotlib")
     folder = Path(out)
     _check_folder(folder)
     sentences = read_sentences(settings.data)

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from unmask.errors import UsageError
 from unmask.inference.lengths import Lengths
 from unmask.inference.model_conditionals import PAIR_CANDIDATES
+from unmask.inference.query import Query
 from unmask.inference.sentence_scores import DISTRIBUTIONS, SCORES, SentenceScorer, check_scores
 from unmask.inference.sentences import Reader, Sentence
 from unmask.models.embedded import absolute, weights_digest
@@ -44,7 +45,7 @@ class ScoreSettings:
 
     model: str = "english"
     scores: tuple[str, ...] = SCORES
-    support: str = "all"
+    support: int | str = "all"
     candidates: int = PAIR_CANDIDATES
     truncate: bool = False
     device: str = "auto"
@@ -56,8 +57,7 @@ class ScoreSettings:
         check_scores(self.scores)
         if self.support not in ("all", "words"):
             raise UsageError(f"sentences are scored over the support all or words, got '{self.support}'")
-        if self.candidates < 1:
-            raise UsageError(f"expected at least 1 candidate a blank for ag-chain, got {self.candidates}")
+        Query(candidates=self.candidates, truncate=self.truncate)
 
     def lasting(self) -> dict[str, Any]:
         """What the records depend on, as JSON gives it back."""

@@ -5,15 +5,18 @@ Where it is computed (device, memory, number of workers) is not among it.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from unmask.errors import UsageError
 from unmask.evaluation.sampling import Pairs
-from unmask.inference.cross import Completion
-from unmask.inference.infer import Candidates, SupportChoice
-from unmask.joints.registry import CONSTRUCTIONS, construct
-from unmask.tables.pair_conditionals import PairConditionals
+from unmask.inference.methods import parse_option
+from unmask.inference.query import SPECS, Candidates, Completion, Query, SupportChoice
+from unmask.joints.options import check_options
+from unmask.joints.registry import CONSTRUCTIONS, check_method
+
+ASKED = ("candidates", "completion", "support", "seed")
+"""The fields of a query that are settings here; the text, the method and its options differ by example."""
 
 
 class Method(NamedTuple):
@@ -33,32 +36,36 @@ class Settings:
         model: `english`, a directory, or a hub name.
         pairs: which pairs of positions are drawn, `random`, `contiguous` or `distance=1..8`.
         examples: how many; None for every sentence.
-        seed: of the drawing, and of the random part of the candidates.
         methods: constructions, with options as `hcb:order=ba`; all of them if empty.
-        candidates, completion, support: as for `unmask.fill`.
+        candidates, completion, support, seed: as for `unmask.fill`; the seed is also that of the drawing.
     """
 
     data: str
     model: str = "english"
     pairs: str = "random"
     examples: int | None = 1000
-    seed: int = 0
+    seed: int = field(default=Query.seed, metadata={"spec": SPECS["seed"]})
     methods: tuple[str, ...] = ()
-    candidates: Candidates = "auto"
-    completion: Completion = "learned"
-    support: SupportChoice = "auto"
+    candidates: Candidates = field(default=Query.candidates, metadata={"spec": SPECS["candidates"]})
+    completion: Completion = field(default=Query.completion, metadata={"spec": SPECS["completion"]})
+    support: SupportChoice = field(default=Query.support, metadata={"spec": SPECS["support"]})
 
     def __post_init__(self) -> None:
         Pairs.parse(self.pairs)
         if self.examples is not None and self.examples < 1:
             raise UsageError(f"expected at least one example, got {self.examples}")
-        if not 0 <= self.seed < 2**63:
-            raise UsageError(f"expected a seed from 0 to 2^63 - 1, got {self.seed}")
+        for name in ASKED:
+            object.__setattr__(self, name, getattr(self.query, name))
         if not self.methods:
             object.__setattr__(self, "methods", tuple(CONSTRUCTIONS))
         if len(set(self.methods)) < len(self.methods):
             raise UsageError(f"a method is named twice: {', '.join(self.methods)}")
         parse_methods(self.methods)
+
+    @property
+    def query(self) -> Query:
+        """What is asked about each example."""
+        return Query(**{name: getattr(self, name) for name in ASKED})
 
     def record(self) -> dict[str, Any]:
         """Return the settings as plain data."""
@@ -77,24 +84,8 @@ def _parse_method(label: str) -> Method:
         option, sign, value = part.partition("=")
         if not (option.isidentifier() and sign and value):
             raise UsageError(f"expected a method as NAME or NAME:OPTION=VALUE, got '{label}'")
-        options[option] = _number(value)
-    import torch
-
-    # on tables of nothing, so that a bad option is refused before any work is done
-    nothing = torch.zeros(2, 2)
-    construct(name, PairConditionals.from_logits(nothing, nothing), **options | _harmless(options))
-    return Method(label, name, options)
-
-
-def _harmless(options: dict[str, Any]) -> dict[str, Any]:
-    """A pivot is a token of the model, which is not known yet: any will do."""
-    return {"pivot": 0} if "pivot" in options else {}
-
-
-def _number(value: str) -> int | float | str:
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return value
+        options[option] = parse_option(option, value)
+    query = Query(method=name, options=options)
+    check_method(name, CONSTRUCTIONS)
+    check_options(name, CONSTRUCTIONS[name], query.options)
+    return Method(label, name, dict(query.options))

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,64 +30,36 @@ from unmask.inference.grid_conditionals import (
     passes_of_grid,
 )
 from unmask.inference.independent import independent_joint
+from unmask.inference.methods import CHAIN_OPTIONS
 from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, tokens_joined
+from unmask.inference.query import Query
+from unmask.inference.resolve import check_many_blanks
 from unmask.joints.chain import Chain, Order
+from unmask.joints.fillings import Token
 from unmask.joints.grid import GridJoint
 from unmask.joints.joint import Joint
+from unmask.joints.options import check_options, unknown_option
 from unmask.joints.registry import CONSTRUCTIONS
-from unmask.joints.values import Token
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
-GRID_OPTIONS = ("tolerance", "sweeps")
-CHAIN_OPTIONS = ("order", "block", "beam", "pairs")
-MOST_CANDIDATES = 512
 NO_GRID = "; a grid, which joins them all at once, would hold a few candidates a blank and nothing else"
 NO_GRID_TO_SCORE = "; a grid gives no probability to a token that is not among its candidates"
 
 
-def joint_of_blanks(
-    mlm: MaskedLM,
-    cloze: Cloze,
-    *,
-    method: str = "ag",
-    candidates: int | str = "auto",
-    support: int | str = "auto",
-    include: Sequence[Token] = (),
-    scoring: bool = False,
-    progress: Progress = silent,
-    **options: Any,
-) -> Joint:
+def joint_of_blanks(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progress = silent) -> Joint:
     """Return the joint of any number of blanks.
 
-    Args:
-        mlm: the model.
-        cloze: the text.
-        method: `ag`, `grid`, `chain` or a construction of pairs.
-        candidates: tokens a blank in the grid, or in the blocks of two of the chain; `auto` takes what is
-            affordable.
-        support: the tokens that a blank may hold: `auto` or `words`, `all`, or a number of the likeliest.
-        include: tokens that are among the candidates of every blank of a grid; the chain is over every token.
-        scoring: a given filling is to be scored, which the reason told takes up.
-        progress: told of long work.
-        options: `order`, `block` (1 or 2), `beam`, `pairs` (the construction of its blocks of two) of the
-            chain; `tolerance`, `sweeps` of the grid; others go to the construction of pairs.
+    The candidates are those of the grid, or of the chain's blocks of two; `auto` takes what is affordable.
+    What is to be included is among the candidates of every blank of a grid; the chain is over every token.
     """
-    if candidates == "all":
-        raise UsageError(
-            f"all candidates at {len(cloze.blanks)} blanks are more combinations than can be asked about: "
-            f"give a number, or auto"
-        )
-    if isinstance(candidates, str) and candidates != "auto":
-        raise UsageError(f"expected a number of candidates, all or auto, got '{candidates}'")
-    if not isinstance(candidates, str) and not 1 <= candidates <= MOST_CANDIDATES:
-        raise UsageError(f"expected from 1 to {MOST_CANDIDATES} candidates a blank, got {candidates}")
-    supports, outside = supports_of(mlm, cloze, support, include)
+    check_many_blanks(query, cloze)
+    method, candidates = query.method, query.candidates
+    supports, outside = supports_of(mlm, cloze, query.support, query.include)
     if method == "product":
-        _check_options("product", options, ())
-        _check_no_candidates("product", candidates)
+        _check_no_candidates("product", query)
         reason = f"{_count(cloze)}: each by itself"
         known = Diagnostics(
             conditionals="product",
@@ -99,9 +70,8 @@ def joint_of_blanks(
         )
         return independent_joint(mlm, _noted(cloze, reason), supports, known)
     if method == "grid" or (method == "ag" and candidates == "auto" and _holds_all(supports)):
-        return _grid(mlm, cloze, supports, outside, candidates, include, progress, options)
-    instead = "" if method != "ag" else NO_GRID_TO_SCORE if scoring else NO_GRID
-    return _chain(mlm, cloze, supports, outside, method, candidates, instead, progress, options)
+        return _grid(mlm, cloze, supports, outside, query, progress)
+    return _chain(mlm, cloze, supports, outside, query, progress)
 
 
 def _noted(cloze: Cloze, reason: str) -> Cloze:
@@ -118,18 +88,19 @@ def _grid(
     cloze: Cloze,
     supports: tuple[Support, ...],
     outside: Sequence[float],
-    candidates: int | str,
-    include: Sequence[Token],
+    query: Query,
     progress: Progress,
-    options: dict[str, Any],
 ) -> Joint:
     blanks = len(cloze.blanks)
-    _check_options("the grid", options, GRID_OPTIONS)
-    wanted = candidates if isinstance(candidates, int) else max(2, affordable_candidates(blanks))
+    options = check_options("the grid", GridJoint, query.options)
+    wanted = query.candidates if isinstance(query.candidates, int) else max(2, affordable_candidates(blanks))
     count = min(wanted, max(len(s) for s in supports))
     check_grid(blanks, count)
     kept = tuple(
-        (*(int(s.ids[s.index(token)]) for token in include), *((cloze.truth[i],) if cloze.truth else ()))
+        (
+            *(int(s.ids[s.index(token)]) for token in query.include),
+            *((cloze.truth[i],) if cloze.truth else ()),
+        )
         for i, s in enumerate(supports)
     )
     table = grid_conditionals(mlm, cloze, supports, count, include=kept, progress=progress)
@@ -151,19 +122,14 @@ def _chain(
     cloze: Cloze,
     supports: tuple[Support, ...],
     outside: Sequence[float],
-    method: str,
-    candidates: int | str,
-    instead: str,
+    query: Query,
     progress: Progress,
-    options: dict[str, Any],
 ) -> Joint:
-    blanks = len(cloze.blanks)
+    blanks, method, options = len(cloze.blanks), query.method, query.options
     single = method in ("l2r", "r2l")
     default = list(reversed(range(blanks))) if method == "r2l" else "left-to-right"
-    order = _order(options.get("order", default))
+    order: Order = CHAIN_OPTIONS["order"].kind.check("order of a chain", options.get("order", default))
     block = options.get("block", 1 if single else 2)
-    if block not in (1, 2) or isinstance(block, bool):
-        raise UsageError(f"the blocks of a chain hold 1 or 2 blanks, got {block}")
     for name in ("order", "block") if single else ():
         if name in options:
             raise UsageError(
@@ -175,16 +141,14 @@ def _chain(
         raise UsageError(
             f"the chain's pairs are joined by {method} or by pairs={pairwise}: leave one of them out"
         )
-    if pairwise not in CONSTRUCTIONS:
-        known = ", ".join(CONSTRUCTIONS)
-        raise UsageError(f"unknown construction '{pairwise}' of a chain's pairs: expected one of {known}")
     if block == 1 and "pairs" in options:
         raise UsageError("a chain of single blanks joins no pairs: leave out their construction, or block=1")
     rest = {name: value for name, value in options.items() if name not in CHAIN_OPTIONS}
     if single or block == 1:
-        _check_options(f"the chain of single blanks ({method})", rest, ())
-        _check_no_candidates("a chain of single blanks", candidates)
-    count = candidates if isinstance(candidates, int) else PAIR_CANDIDATES
+        for name in rest:
+            raise unknown_option(f"the chain of single blanks ({method})", name, {})
+        _check_no_candidates("a chain of single blanks", query)
+    count = query.candidates if isinstance(query.candidates, int) else PAIR_CANDIDATES
     if isinstance(order, str):
         shown = {"left-to-right": "left to right", "confidence": "the surest first"}[order]
     else:
@@ -196,7 +160,8 @@ def _chain(
     reason = f"{_count(cloze)}: the chain of {what}, {shown}"
     if blanks == 1:  # a chain of nothing: there is no order, and no pair to join
         reason = "1 blank: the model's own answer, as by every method"
-    reason += instead
+    if method == "ag":
+        reason += NO_GRID if cloze.truth is None else NO_GRID_TO_SCORE
     conditionals = ModelConditionals(
         mlm, _noted(cloze, reason), supports, method=pairwise, candidates=count, options=rest
     )
@@ -220,30 +185,9 @@ def _count(cloze: Cloze) -> str:
     return "1 blank" if len(cloze.blanks) == 1 else f"{len(cloze.blanks)} blanks"
 
 
-def _order(given: Any) -> Order:
-    """Read an order as the command line writes it, 2,0,1."""
-    if isinstance(given, str) and given not in ("left-to-right", "confidence"):
-        try:
-            return [int(part) for part in given.split(",")]
-        except ValueError:
-            raise UsageError(
-                f"unknown order '{given}' of a chain: expected left-to-right, confidence, or numbers of "
-                f"blanks as 2,0,1"
-            ) from None
-    if isinstance(given, float):
-        raise UsageError(f"the order of a chain is in whole numbers, the blanks' own as 2,0,1, got {given}")
-    return [given] if isinstance(given, int) else given
-
-
-def _check_no_candidates(what: str, candidates: int | str) -> None:
-    if isinstance(candidates, int):
+def _check_no_candidates(what: str, query: Query) -> None:
+    if isinstance(query.candidates, int):
         raise UsageError(f"{what} is over every token and has no candidates: leave out their number")
-
-
-def _check_options(what: str, options: dict[str, Any], known: tuple[str, ...]) -> None:
-    for name in options:
-        if name not in known:
-            raise UsageError(f"{what} has no option '{name}': expected {' or '.join(known) or 'none'}")
 
 
 @torch.inference_mode()

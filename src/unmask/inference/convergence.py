@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import torch
 
-from unmask.errors import UsageError
 from unmask.inference.markov_chains import Trace
+from unmask.lazy import require
 
 FEWEST_SWEEPS = 20
 """Sweeps a chain below which nothing is said."""
@@ -47,12 +46,6 @@ def diagnose(trace: Trace) -> dict[str, dict[str, float | None]]:
     return {name: {"ess": _ess(values), "rhat": _rhat(values)} for name, values in traces.items()}
 
 
-def require_arviz() -> None:
-    """Say before any work is done that diagnostics need arviz."""
-    if find_spec("arviz") is None:
-        raise UsageError("the diagnostics of chains need arviz: pip install 'unmask[sample]'")
-
-
 def _ess(trace: np.ndarray[Any, Any]) -> float | None:
     found = _judged(trace, "ess")
     return None if found is None or not math.isfinite(found) else min(found, float(trace.size))
@@ -68,7 +61,7 @@ def _rhat(trace: np.ndarray[Any, Any]) -> float | None:
 def _judged(trace: np.ndarray[Any, Any], what: str) -> float | None:
     if trace.shape[1] < FEWEST_SWEEPS or np.ptp(trace) <= STILL:
         return None
-    require_arviz()
+    require("diagnosing Markov chains", "sample", "arviz")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import arviz

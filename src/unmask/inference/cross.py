@@ -45,6 +45,7 @@ from unmask.diagnostics import CompletionError, Diagnostics
 from unmask.errors import UsageError
 from unmask.inference.exact import Supports, both_blank, check_pair, decoded
 from unmask.inference.kernel_ridge import KernelRidge
+from unmask.inference.query import Completion
 from unmask.inference.weighted_sampling import draw
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
@@ -53,7 +54,6 @@ from unmask.tables.token_groups import TokenGroups
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
-Completion = Literal["plain", "learned"]
 UNGROUPED = 1024
 GROUPS = 32
 MEMBERS = 8
@@ -96,12 +96,6 @@ class Side:
         return len(self.evaluated) < len(self.support)
 
 
-def check_completion(completion: Completion) -> None:
-    """Refuse a completion that there is not."""
-    if completion not in ("plain", "learned"):
-        raise UsageError(f"unknown completion '{completion}': expected plain or learned")
-
-
 @torch.inference_mode()
 def cross_conditionals(
     mlm: MaskedLM,
@@ -132,7 +126,6 @@ def cross_conditionals(
         progress: told of the forward passes.
     """
     check_pair(cloze)
-    check_completion(completion)
     most = max(len(support) for support in supports)
     auto = candidates == "auto"
     wanted = min(FIRST_CANDIDATES, most) if candidates == "auto" else candidates

@@ -20,11 +20,13 @@ from torch import Tensor
 
 from unmask.errors import UsageError
 from unmask.inference.auto_method import supports_of
-from unmask.inference.convergence import FEWEST_SWEEPS, diagnose, require_arviz, settled_below
+from unmask.inference.convergence import FEWEST_SWEEPS, diagnose, settled_below
 from unmask.inference.markov_chains import BlockGibbs, Draws, Gibbs, Kernel, Metropolis, run_chains
 from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals
+from unmask.inference.query import Query
 from unmask.inference.sentences import Reader
-from unmask.joints.registry import CONSTRUCTIONS
+from unmask.joints.registry import CONSTRUCTIONS, check_method
+from unmask.lazy import require
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze, check_encoding, has_blank, parse_blanks, unknown_note
@@ -102,16 +104,13 @@ def sample_by_markov_chain(
     mlm: MaskedLM,
     cloze: Cloze,
     sampler: str,
+    query: Query,
     *,
     chains: int = 4,
     draws: int = 10,
     burn_in: int = 50,
     thin: int = 10,
     energy: str = "mrf-prob",
-    method: str = "ag",
-    candidates: int | str = "auto",
-    support: int | str = "auto",
-    seed: int = 0,
     progress: Progress = silent,
 ) -> Generated:
     """Draw fillings by Gibbs, block-Gibbs or Metropolis-Hastings.
@@ -120,26 +119,22 @@ def sample_by_markov_chain(
         mlm: the model.
         cloze: the text.
         sampler: `gibbs`, `block-gibbs` or `metropolis`.
+        query: its method joins the pairs of `block-gibbs`, on its candidates; its seed is that of all that is
+            drawn.
         chains: how many run side by side.
         draws: how many fillings each gives.
         burn_in: sweeps before the first.
         thin: sweeps between two.
         energy: the target of `metropolis`, `mrf-prob` or `mrf-logit`.
-        method: the construction that joins the pairs of `block-gibbs`.
-        candidates: tokens a blank on which they are joined.
-        support: the tokens that a blank may hold.
-        seed: of all that is drawn.
         progress: told of sweeps.
     """
-    require_arviz()
-    if method not in CONSTRUCTIONS:
-        raise UsageError(f"unknown method '{method}': expected one of {', '.join(CONSTRUCTIONS)}")
-    if candidates != "auto" and (not isinstance(candidates, int) or candidates < 1):
-        raise UsageError(
-            f"the pairs of {sampler} are joined on 1 candidate or more, or auto, got {candidates}"
-        )
-    supports, outside = supports_of(mlm, cloze, support)
-    count = candidates if isinstance(candidates, int) else PAIR_CANDIDATES
+    require("diagnosing Markov chains", "sample", "arviz")
+    method = query.method
+    check_method(method, CONSTRUCTIONS)
+    if query.candidates == "all":
+        raise UsageError(f"the pairs of {sampler} are joined on 1 candidate or more, or auto, got all")
+    supports, outside = supports_of(mlm, cloze, query.support)
+    count = query.candidates if isinstance(query.candidates, int) else PAIR_CANDIDATES
     conditionals = ModelConditionals(mlm, cloze, supports, method=method, candidates=count)
     kernel: Kernel
     if sampler == "metropolis":
@@ -150,7 +145,7 @@ def sample_by_markov_chain(
         kernel = Gibbs(conditionals)
     else:
         raise UsageError(f"unknown sampler '{sampler}': expected one of {', '.join(SAMPLERS)}")
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(query.seed)
     found = run_chains(
         kernel,
         chains=chains,

@@ -26,8 +26,9 @@ import torch
 from torch import Tensor
 
 from unmask.diagnostics import SolverDiagnostics, SolverResult
-from unmask.errors import RunError, UsageError
+from unmask.errors import RunError
 from unmask.joints.blend import SMALLEST_FLOAT
+from unmask.joints.options import Sweeps, Tolerance
 from unmask.joints.pair import NormalisedJoint
 from unmask.kernels.anderson import Anderson
 from unmask.kernels.counts import counts_of
@@ -91,15 +92,11 @@ class ArnoldGokhale(Quotient):
     """
 
     def __init__(
-        self, conditionals: PairConditionals, *, tolerance: float | None = None, sweeps: int = 60
+        self, conditionals: PairConditionals, *, tolerance: Tolerance = None, sweeps: Sweeps = 60
     ) -> None:
         super().__init__(conditionals, method="ag")
         if tolerance is None:
             tolerance = 1e-10 if conditionals.dtype == torch.float64 else 5e-7
-        if not (isinstance(tolerance, int | float) and 0 < tolerance < math.inf):
-            raise UsageError(f"the tolerance of ag is a positive number such as 5e-7, got {tolerance}")
-        if not isinstance(sweeps, int) or isinstance(sweeps, bool) or sweeps < 0:
-            raise UsageError(f"the sweeps of ag are a whole number from 0 on, got {sweeps}")
         problem = Problem(conditionals)
         self.log_x, self.log_y, solved = solve(problem, starting_point(conditionals), tolerance, sweeps)
         self._record(solved)

@@ -10,23 +10,25 @@ holds is held here.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
 from unmask.diagnostics import SolverDiagnostics, SolverResult
-from unmask.errors import UsageError
 from unmask.joints.arnold_gokhale import Quotient
 from unmask.kernels.zermelo import round_of
 from unmask.tables.pair_conditionals import EVERYTHING, PairConditionals
+from unmask.values import Spec, Whole
+
+Rounds = Annotated[int, Spec(Whole(1), "Rounds of the published iteration.")]
 
 
 class ArnoldGokhalePublished(Quotient):
     """The published iteration after `rounds` rounds."""
 
-    def __init__(self, conditionals: PairConditionals, *, rounds: int = 40) -> None:
+    def __init__(self, conditionals: PairConditionals, *, rounds: Rounds = 40) -> None:
         super().__init__(conditionals, method="ag-published")
-        if not isinstance(rounds, int) or isinstance(rounds, bool) or rounds < 1:
-            raise UsageError(f"ag-published needs a whole number of rounds, at least 1, got {rounds}")
         marginals = tuple(torch.zeros_like(self._log_count(blank)) for blank in (0, 1))
         for done in range(rounds):
             if done:

@@ -22,20 +22,24 @@ of one joint are given back, whatever the weights.
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
-from typing import cast
+from typing import Annotated, cast
 
 import torch
 from torch import Tensor
 
-from unmask.errors import UsageError
 from unmask.joints.arnold_gokhale import FURTHEST_START, LONGEST_STEP, Problem, solve
 from unmask.joints.blend import SMALLEST_FLOAT, Blend
+from unmask.joints.options import Sweeps, Tolerance
 from unmask.joints.pair import NormalisedJoint
 from unmask.kernels.laplacian import Laplacian, shortened
 from unmask.kernels.weighted import Weighted
 from unmask.tables.pair_conditionals import Index, PairConditionals
+from unmask.values import Real, Spec
+
+Power = Annotated[
+    float, Spec(Real(0, 1), "Contexts are weighted by this power of their probability: 0 weighs all alike.")
+]
 
 LIGHTEST = -40.0
 """No context weighs less than e^-40 of the heaviest one: none is without any say."""
@@ -59,21 +63,13 @@ class WeightedArnoldGokhale(NormalisedJoint):
         self,
         conditionals: PairConditionals,
         *,
-        power: float = 1.0,
-        tolerance: float | None = None,
-        sweeps: int = 60,
+        power: Power = 1.0,
+        tolerance: Tolerance = None,
+        sweeps: Sweeps = 60,
     ) -> None:
         super().__init__(conditionals, method="ag-weighted")
         if tolerance is None:
             tolerance = 1e-9 if conditionals.dtype == torch.float64 else 1e-6
-        if not _is_number(power) or not 0 <= power <= 1:
-            raise UsageError(f"the power of ag-weighted is a number from 0 (all alike) to 1, got {power}")
-        if not _is_number(tolerance) or not 0 < tolerance < math.inf:
-            raise UsageError(
-                f"the tolerance of ag-weighted is a positive number such as 1e-6, got {tolerance}"
-            )
-        if not isinstance(sweeps, int) or isinstance(sweeps, bool) or sweeps < 0:
-            raise UsageError(f"the sweeps of ag-weighted are a whole number from 0 on, got {sweeps}")
         alone = (conditionals.a_alone.double(), conditionals.b_alone.double())
         a, b = (log_weights(m, self._log_count(blank), power) for blank, m in enumerate(alone))
         self.log_w = (a, b)
@@ -155,7 +151,3 @@ def _newton_step(at: Laplacian) -> Tensor:
             break
         p = z + rz / previous * p
     return d
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -27,9 +27,9 @@ from unmask.diagnostics import Diagnostics, SolverDiagnostics
 from unmask.errors import UsageError
 from unmask.joints.blank_conditionals import MASKED, BlankConditionals
 from unmask.joints.enumerable import EnumerableJoint
+from unmask.joints.fillings import Value, index_fillings
 from unmask.joints.joint import Block, Joint
 from unmask.joints.token_distribution import TokenDistribution
-from unmask.joints.values import Value, index_fillings
 from unmask.progress import Progress, silent
 
 Order = Literal["left-to-right", "confidence"] | Sequence[int]

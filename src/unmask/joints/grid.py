@@ -12,13 +12,19 @@ under the joint is `diagnostics.mass_outside_given_others`.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 from unmask.diagnostics import SolverDiagnostics, SolverResult
-from unmask.errors import UsageError
 from unmask.joints.joint import check_enumerable
+from unmask.joints.options import Sweeps
 from unmask.joints.table import TableJoint
 from unmask.kernels.grid_solver import solve
 from unmask.tables.grid_conditionals import GridConditionals
+from unmask.values import Real, Spec
+
+GridTolerance = Annotated[
+    float, Spec(Real(above=0, below=1), "The norm of the gradient at which the solver stops.")
+]
 
 
 class GridJoint(TableJoint):
@@ -30,12 +36,10 @@ class GridJoint(TableJoint):
         sweeps: how many sweeps to make before Newton's method takes over.
     """
 
-    def __init__(self, conditionals: GridConditionals, *, tolerance: float = 1e-9, sweeps: int = 60) -> None:
-        check_enumerable(conditionals.supports, "a grid", "take fewer candidates a blank, or the chain")
-        if not (isinstance(tolerance, int | float) and 0 < tolerance < 1):
-            raise UsageError(f"the tolerance of the grid is a positive number such as 1e-9, got {tolerance}")
-        if not isinstance(sweeps, int) or isinstance(sweeps, bool) or sweeps < 0:
-            raise UsageError(f"the sweeps of the grid are a whole number from 0 on, got {sweeps}")
+    def __init__(
+        self, conditionals: GridConditionals, *, tolerance: GridTolerance = 1e-9, sweeps: Sweeps = 60
+    ) -> None:
+        check_enumerable(conditionals.supports, "a grid", "use fewer candidates per blank, or the chain")
         solved = solve(
             list(conditionals.tables), list(conditionals.alone), tolerance=tolerance, sweeps=sweeps
         )

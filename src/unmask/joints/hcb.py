@@ -9,25 +9,29 @@ both are options: `pivot` (a token; by default argmax m) and `order`, `ab` as ab
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from torch import Tensor
 
-from unmask.errors import UsageError
+from unmask.joints.fillings import Token
 from unmask.joints.pair import NormalisedJoint
-from unmask.joints.values import Token
 from unmask.tables.pair_conditionals import EVERYTHING, Index, PairConditionals
+from unmask.values import Spec, Word, token_kind
+
+PivotOrder = Annotated[
+    Literal["ab", "ba"],
+    Spec(Word(("ab", "ba")), "Which blank the pivot is taken from: ab, the first, or ba, the second."),
+]
+Pivot = Annotated[Token | None, Spec(token_kind(), "The pivot, a token or its id; by default the likeliest.")]
 
 
 class HammersleyCliffordBesag(NormalisedJoint):
     """Besag's joint from a pivot token."""
 
     def __init__(
-        self, conditionals: PairConditionals, *, order: Literal["ab", "ba"] = "ab", pivot: Token | None = None
+        self, conditionals: PairConditionals, *, order: PivotOrder = "ab", pivot: Pivot = None
     ) -> None:
         super().__init__(conditionals, method="hcb")
-        if order not in ("ab", "ba"):
-            raise UsageError(f"unknown order '{order}' of hcb: expected ab (pivot in the first blank) or ba")
         self.order = order
         alone = conditionals.a_alone if order == "ab" else conditionals.b_alone
         support = self.supports[0 if order == "ab" else 1]

@@ -21,7 +21,7 @@ from torch.distributions import Distribution, constraints
 
 from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
-from unmask.joints.values import Token, Value, index_fillings, sample_size, whole_number
+from unmask.joints.fillings import Token, Value, index_fillings, sample_size, whole_number
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 

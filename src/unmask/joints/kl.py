@@ -14,11 +14,11 @@ from torch import Tensor
 from torch.distributions import register_kl
 
 from unmask.errors import UsageError
+from unmask.joints.fillings import whole_number
 from unmask.joints.independent import Independent
 from unmask.joints.joint import Joint, check_enumerable
 from unmask.joints.pair import PairJoint
 from unmask.joints.token_distribution import TokenDistribution
-from unmask.joints.values import whole_number
 from unmask.tables.pair_conditionals import EVERYTHING, row_blocks
 
 

@@ -6,7 +6,7 @@ conditionals and its options, solves what has to be solved, and whose `log_block
 
 from __future__ import annotations
 
-from inspect import signature
+from collections.abc import Iterable
 from typing import Any
 
 from unmask.errors import UsageError
@@ -17,9 +17,11 @@ from unmask.joints.chain_orders import LeftToRight, Mixture, RightToLeft
 from unmask.joints.gibbs import Gibbs
 from unmask.joints.hcb import HammersleyCliffordBesag
 from unmask.joints.mrf import LogitField, ProbabilityField
+from unmask.joints.options import check_options
 from unmask.joints.pair import PairJoint
 from unmask.joints.product import Product
 from unmask.tables.pair_conditionals import PairConditionals
+from unmask.values import shown
 
 CONSTRUCTIONS: dict[str, type[PairJoint]] = {
     "product": Product,
@@ -36,15 +38,15 @@ CONSTRUCTIONS: dict[str, type[PairJoint]] = {
 }
 
 
-NOT_OPTIONS = ("conditionals", "method")
-
-
 def construct(method: str, conditionals: PairConditionals, **options: Any) -> PairJoint:
     """Make the joint of that name from conditionals; options go to the construction (`pivot`, `rounds`)."""
-    if method not in CONSTRUCTIONS:
-        raise UsageError(f"unknown method '{method}': expected one of {', '.join(CONSTRUCTIONS)}")
-    known = [name for name in signature(CONSTRUCTIONS[method]).parameters if name not in NOT_OPTIONS]
-    for name in options:
-        if name not in known:
-            raise UsageError(f"{method} has no option '{name}': expected {' or '.join(known) or 'none'}")
-    return CONSTRUCTIONS[method](conditionals, **options)
+    check_method(method, CONSTRUCTIONS)
+    kind = CONSTRUCTIONS[method]
+    return kind(conditionals, **check_options(method, kind, options))
+
+
+def check_method(method: object, known: Iterable[str]) -> None:
+    """Refuse a method that is not among the known ones."""
+    names = tuple(known)
+    if not isinstance(method, str) or method not in names:
+        raise UsageError(f"unknown method {shown(method)}: expected one of {', '.join(names)}")

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Literal
 
 from torch import Tensor
 
-from unmask.inference import infer as ask
+from unmask.inference.infer import conditionals, joint_of
+from unmask.inference.query import Query
 from unmask.joints.joint import Joint
 from unmask.joints.token_distribution import TokenDistribution
 from unmask.models.masked_lm import MaskedLM
@@ -24,7 +26,6 @@ from unmask.web.deadline import Watch
 from unmask.web.errors import OverLimit
 from unmask.web.lru_cache import Store
 from unmask.web.model_cache import Shelf
-from unmask.web.request_schemas import Question
 from unmask.web.settings import Settings
 
 Reading = Literal["blanks", "braces"]
@@ -43,14 +44,14 @@ class Said:
         self._joints: dict[Hashable, Joint] = {}
         self._lock = threading.Lock()
 
-    def joint(self, method: str, options: dict[str, Any], watch: Watch) -> Joint:
-        """Return the joint by a construction, made but once."""
-        key = (method, tuple(sorted(options.items())))
+    def joint(self, query: Query, watch: Watch) -> Joint:
+        """Return the joint by a query's construction, made but once."""
+        key = (query.method, *sorted(query.options.items()))
         with watch.holding(self._lock):
             if key not in self._joints:
                 while len(self._joints) >= MOST_JOINTS:
                     del self._joints[next(iter(self._joints))]
-                self._joints[key] = ask.joint_of(self.table, method, **options)
+                self._joints[key] = joint_of(self.table, query)
             return self._joints[key]
 
     @property
@@ -74,21 +75,11 @@ class Library:
         """What is kept."""
         return self._kept.bytes
 
-    def said(self, question: Question, reading: Reading, watch: Watch) -> Said:
-        """Return what the model says of a question's text."""
-        key = (
-            question.model,
-            reading,
-            question.text,
-            question.truncate,
-            question.candidates,
-            question.completion,
-            question.support,
-            tuple(question.include),
-            question.seed,
-        )
-        assert question.model is not None  # the desk has put a name there
-        placed = self.shelf.take(question.model, watch)
+    def said(self, model: str | None, query: Query, reading: Reading, watch: Watch) -> Said:
+        """Return what the model says of a query's text, whatever is constructed from it."""
+        key = (model, reading, replace(query, method="product", options={}))
+        assert model is not None  # the desk has put a name there
+        placed = self.shelf.take(model, watch)
         known = self._kept.get(key)
         if known is not None:
             self.found += 1
@@ -100,33 +91,22 @@ class Library:
                 return known
             self.asked += 1
             with watch.inside(placed.mlm.model):
-                said = self._ask(placed.mlm, question, reading, watch)
+                said = self._ask(placed.mlm, query, reading, watch)
             self._kept.put(key, said, said.bytes)
             return said
 
-    def _ask(self, mlm: MaskedLM, question: Question, reading: Reading, watch: Watch) -> Said:
+    def _ask(self, mlm: MaskedLM, query: Query, reading: Reading, watch: Watch) -> Said:
         parse = parse_blanks if reading == "blanks" else parse_braces
-        cloze = parse(question.text, mlm.vocabulary, mlm.window, truncate=question.truncate)
-        self._check_candidates(mlm, question)
-        table = ask.conditionals(
-            mlm,
-            cloze,
-            candidates=question.candidates,
-            completion=question.completion,
-            support=question.support,
-            include=question.include,
-            seed=question.seed,
-            progress=watch,
-        )
-        return Said(mlm, cloze, table)
+        cloze = parse(query.text, mlm.vocabulary, mlm.window, truncate=query.truncate)
+        self._check_candidates(mlm, query)
+        return Said(mlm, cloze, conditionals(mlm, cloze, query, watch))
 
-    def _check_candidates(self, mlm: MaskedLM, question: Question) -> None:
+    def _check_candidates(self, mlm: MaskedLM, query: Query) -> None:
         """Hold `all` to the limit that a number is held to."""
-        if question.candidates != "all":
+        if query.candidates != "all":
             return
-        everything = question.support == "all"
-        tokens = (Support.everything if everything else Support.words)(mlm.vocabulary)
-        size = min(question.support, len(tokens)) if isinstance(question.support, int) else len(tokens)
+        tokens = len(Support.by_kind(mlm.vocabulary, query.support))
+        size = min(query.support, tokens) if isinstance(query.support, int) else tokens
         most = self.settings.limits.candidates
         if size > most:
             raise OverLimit(

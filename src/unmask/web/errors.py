@@ -93,7 +93,8 @@ async def plain(_request: Any, error: Exception) -> JSONResponse:
 def _line(first: ErrorDetails, others: list[ErrorDetails]) -> str:
     """Tell the first field that does not fit; one that may be of several kinds fits none of them."""
     kinds = [first, *(other for other in others if _field(other) == _field(first))]
-    what = ", or ".join(found["msg"][:1].lower() + found["msg"][1:] for found in kinds)
+    told = (found["msg"].removeprefix("Value error, ") for found in kinds)
+    what = ", or ".join(line[:1].lower() + line[1:] for line in told)
     return f"{_field(first) or 'the body'}: {what}"
 
 

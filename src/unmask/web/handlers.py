@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from unmask import serialize as answers
@@ -19,56 +20,56 @@ Answer = dict[str, Any]
 
 def fill(question: q.FillQuestion, library: Library, watch: Watch) -> Answer:
     """Return the likeliest fillings."""
-    said = library.said(question, "blanks", watch)
-    joint = said.joint(question.method, question.options.given(), watch)
+    said = library.said(question.model, question.query, "blanks", watch)
+    joint = said.joint(question.query, watch)
     return answers.fill_answer(joint, said.mlm, question.top)
 
 
 def score(question: q.ScoreQuestion, library: Library, watch: Watch) -> Answer:
     """Return what the words in braces are worth."""
-    said = library.said(question, "braces", watch)
-    joint = said.joint(question.method, question.options.given(), watch)
+    said = library.said(question.model, question.query, "braces", watch)
+    joint = said.joint(question.query, watch)
     return answers.score_answer(scored(joint), said.mlm)
 
 
 def sample(question: q.SampleQuestion, library: Library, watch: Watch) -> Answer:
     """Return fillings drawn from the joint."""
-    said = library.said(question, "blanks", watch)
-    joint = said.joint(question.method, question.options.given(), watch)
-    seed = question.seed if question.sampling_seed is None else question.sampling_seed
+    said = library.said(question.model, question.query, "blanks", watch)
+    joint = said.joint(question.query, watch)
+    seed = question.query.seed if question.sampling_seed is None else question.sampling_seed
     return answers.sample_answer(joint, said.mlm, question.number, seed)
 
 
 def compare(question: q.CompareQuestion, library: Library, watch: Watch) -> Answer:
     """Return every construction's answer."""
-    said = library.said(question, "blanks", watch)
+    said = library.said(question.model, question.query, "blanks", watch)
     joints = {}
     for method in watch.over(list(CONSTRUCTIONS), total=len(CONSTRUCTIONS), stage="constructions"):
-        joints[method] = _pair(said.joint(method, {}, watch))
+        joints[method] = _pair(said.joint(replace(question.query, method=method), watch))
     return answers.compare_answer(joints, said.mlm, question.top, watch)
 
 
 def conditional(question: q.ConditionalQuestion, library: Library, watch: Watch) -> Answer:
     """Return one blank's distribution, the other one being known."""
-    said = library.said(question, "blanks", watch)
-    joint = _pair(said.joint(question.method, question.options.given(), watch))
+    said = library.said(question.model, question.query, "blanks", watch)
+    joint = _pair(said.joint(question.query, watch))
     return answers.conditional_answer(joint, said.mlm, question.given_blank, question.given, question.top)
 
 
 def heat_map(question: q.MapQuestion, library: Library, watch: Watch) -> Answer:
     """Return the joint of the likeliest tokens."""
-    said = library.said(question, "blanks", watch)
+    said = library.said(question.model, question.query, "blanks", watch)
     methods = list(dict.fromkeys(question.methods))
     joints = {}
     for method in watch.over(methods, total=len(methods), stage="constructions"):
-        joints[method] = _pair(said.joint(method, {}, watch))
+        joints[method] = _pair(said.joint(replace(question.query, method=method), watch))
     return answers.map_answer(joints, said.mlm, question.size)
 
 
 def compatibility(question: q.CompatibilityQuestion, library: Library, watch: Watch) -> Answer:
     """Return how well the conditionals fit together, and the joint to them."""
-    said = library.said(question, "blanks", watch)
-    joint = _pair(said.joint(question.method, question.options.given(), watch))
+    said = library.said(question.model, question.query, "blanks", watch)
+    joint = _pair(said.joint(question.query, watch))
     return answers.compatibility_answer(joint, said.mlm)
 
 

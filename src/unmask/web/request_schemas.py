@@ -6,30 +6,45 @@ which `check` holds a question to, with a line of its own for each.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, create_model
 
+from unmask.inference.query import DEFAULTS, LARGEST_SEED, SPECS, Query, TableKeywords
+from unmask.joints.options import declared_options
 from unmask.joints.registry import CONSTRUCTIONS
+from unmask.values import Kind, Real, Several, Spec, Text, Whole, Word, token_kind
 from unmask.web.errors import OverLimit
 from unmask.web.settings import Limits
 
 BLANKS = "The [MASK] [MASK] playing in the park."
 BRACES = "The {man} {is} playing in the park."
-LARGEST_SEED = 2**63 - 1
 MOST_ROUNDS = 200
 FINEST_TOLERANCE = 5e-7
+NARROWER: dict[str, Kind] = {
+    "text": Text(1),
+    "method": Word(lambda: CONSTRUCTIONS),
+    "include": Several(token_kind(200), "tokens, as strings or ids"),
+    "pivot": token_kind(200),
+    "rounds": Whole(1, MOST_ROUNDS),
+    "sweeps": Whole(0, MOST_ROUNDS),
+    "tolerance": Real(minimum=FINEST_TOLERANCE, maximum=1.0),
+}
+"""What this server takes of a field or an option, where that is less than the library does."""
+
+Asked = TypeVar("Asked", bound=type[BaseModel])
 
 
-def _known(method: str) -> str:
-    if method not in CONSTRUCTIONS:
-        raise ValueError(f"expected one of {', '.join(CONSTRUCTIONS)}")
-    return method
+def _typed(kind: Kind) -> Any:
+    """Return the type of a kind's values: checked by the kind, described by its schema."""
+    return Annotated[Any, PlainValidator(kind.read), WithJsonSchema(kind.schema)]
 
 
-Method = Annotated[str, AfterValidator(_known), Field(json_schema_extra={"enum": list(CONSTRUCTIONS)})]
-Positive = Annotated[int, Field(ge=1)]
-Token = Annotated[str, Field(min_length=1, max_length=200)] | Annotated[int, Field(ge=0)]
+def _field(name: str, spec: Spec, default: Any) -> tuple[Any, Any]:
+    described = Field(... if name == "text" else default, description=spec.help)
+    return _typed(NARROWER.get(name, spec.kind)), described
 
 
 class _Asked(BaseModel):
@@ -41,50 +56,60 @@ class _Asked(BaseModel):
 class Options(_Asked):
     """Options of a construction."""
 
-    pivot: Token | None = Field(None, description="hcb: the pivot token, as a string or an id")
-    order: Literal["ab", "ba"] | None = Field(None, description="hcb: which blank the pivot is taken from")
-    rounds: int | None = Field(None, ge=1, le=MOST_ROUNDS, description="ag-published: how many rounds")
-    sweeps: int | None = Field(None, ge=0, le=MOST_ROUNDS, description="ag: sweeps before Newton's method")
-    tolerance: float | None = Field(
-        None, ge=FINEST_TOLERANCE, le=1.0, description="ag: the gradient at which the solver stops"
-    )
-
     def given(self) -> dict[str, Any]:
         """Return those that were given."""
-        return self.model_dump(exclude_none=True)
+        return self.model_dump(exclude_unset=True, exclude_none=True)
+
+
+def _options() -> type[Options]:
+    """Return the schema of all constructions' options; each says which constructions have it."""
+    owners: dict[str, list[str]] = {}
+    specs: dict[str, Spec] = {}
+    for method, kind in CONSTRUCTIONS.items():
+        for name, spec in declared_options(kind).items():
+            owners.setdefault(name, []).append(method)
+            specs.setdefault(name, spec)
+    fields: dict[str, Any] = {}
+    for name, spec in specs.items():
+        told = replace(spec, help=f"{', '.join(owners[name])}: {spec.help}")
+        of, described = _field(name, told, None)
+        fields[name] = (of | None, described)
+    return create_model("Options", __base__=Options, __doc__=Options.__doc__, **fields)
+
+
+def _with(names: Iterable[str]) -> Callable[[Asked], Asked]:
+    """Give a question these fields of a query, with their defaults, ranges and help."""
+    fields = {name: _field(name, SPECS[name], DEFAULTS[name]) for name in names if name != "options"}
+    if "options" in names:
+        options = _options()
+        empty = Field(default_factory=options, description=SPECS["options"].help)
+        fields["options"] = (options, empty)
+
+    def derive(kind: Asked) -> Asked:
+        return create_model(kind.__name__, __base__=kind, __doc__=kind.__doc__, **fields)  # type: ignore
+
+    return derive
+
+
+EVERY_METHOD = ("text", *(name for name in SPECS if name in TableKeywords.__optional_keys__))
+Positive = Annotated[int, Field(ge=1)]
+METHOD, TOKEN = NARROWER["method"], NARROWER["pivot"]
+Method = Annotated[str, PlainValidator(METHOD.read), WithJsonSchema(METHOD.schema)]
+Token = Annotated[str | int, PlainValidator(TOKEN.read), WithJsonSchema(TOKEN.schema)]
 
 
 class Question(_Asked):
-    """What every question has: a text, a model, and how much the model is asked about it."""
+    """What every question has: a model, and the fields of a query."""
 
-    text: str = Field(
-        min_length=1, description="A text with blanks: [MASK], ___ or the model's own mask token."
-    )
     model: str | None = Field(None, description="A name that GET /v1/models lists; null for the first.")
-    candidates: Positive | Literal["auto", "all"] = Field(
-        "auto", description="Tokens a side that the model is asked about."
-    )
-    completion: Literal["learned", "plain"] = Field(
-        "learned", description="How the other tokens are completed."
-    )
-    support: Positive | Literal["auto", "words", "all"] = Field(
-        "auto", description="Tokens that a blank may hold; a number for the likeliest."
-    )
-    include: list[Token] = Field(
-        default_factory=list,
-        description="Tokens that the model is asked about in any case, at every blank, however unlikely.",
-    )
-    seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Seed of whatever is drawn at random.")
-    truncate: bool = Field(False, description="Drop the end of a text longer than the model's window.")
 
-
-class MethodQuestion(Question):
-    """A question about one construction."""
-
-    method: Method = Field("ag", description="The construction of the joint.")
-    options: Options = Field(
-        default_factory=lambda: Options.model_validate({}), description="Options of the construction."
-    )
+    @property
+    def query(self) -> Query:
+        """The query that is asked."""
+        given = {name: getattr(self, name) for name in SPECS if name in type(self).model_fields}
+        if "options" in given:
+            given["options"] = given["options"].given()
+        return Query(**given)
 
 
 def _examples(*questions: dict[str, Any]) -> ConfigDict:
@@ -95,7 +120,8 @@ def _example(**fields: Any) -> ConfigDict:
     return _examples(fields)
 
 
-class FillQuestion(MethodQuestion):
+@_with(SPECS)
+class FillQuestion(Question):
     """The likeliest fillings of a text's blanks."""
 
     model_config = _examples(
@@ -105,14 +131,15 @@ class FillQuestion(MethodQuestion):
     top: Positive = Field(10, description="How many fillings.")
 
 
-class ScoreQuestion(MethodQuestion):
+@_with(SPECS)
+class ScoreQuestion(Question):
     """What the words in braces are worth."""
 
     model_config = _example(text=BRACES, method="ag")
-    text: str = Field(min_length=1, description="A text with braces around what is scored.")
 
 
-class SampleQuestion(MethodQuestion):
+@_with(SPECS)
+class SampleQuestion(Question):
     """Fillings drawn from the joint."""
 
     model_config = _example(text=BLANKS, number=5, seed=1)
@@ -122,6 +149,7 @@ class SampleQuestion(MethodQuestion):
     )
 
 
+@_with(EVERY_METHOD)
 class CompareQuestion(Question):
     """Every construction side by side."""
 
@@ -129,7 +157,8 @@ class CompareQuestion(Question):
     top: Positive = Field(3, description="How many fillings of each.")
 
 
-class ConditionalQuestion(MethodQuestion):
+@_with(SPECS)
+class ConditionalQuestion(Question):
     """One blank's distribution, the other one being known."""
 
     model_config = _example(text=BLANKS, given="man", given_blank=0, top=5)
@@ -138,6 +167,7 @@ class ConditionalQuestion(MethodQuestion):
     top: Positive = Field(10, description="How many tokens.")
 
 
+@_with(EVERY_METHOD)
 class MapQuestion(Question):
     """The joint of the likeliest tokens of both blanks, by one construction or several."""
 
@@ -146,7 +176,8 @@ class MapQuestion(Question):
     size: Positive = Field(16, description="How many tokens at each side.")
 
 
-class CompatibilityQuestion(MethodQuestion):
+@_with(SPECS)
+class CompatibilityQuestion(Question):
     """How well the model's conditionals fit together, and the joint to them."""
 
     model_config = _example(text=BLANKS, method="ag")
@@ -164,13 +195,14 @@ ASKED_FOR = {
 
 def check(question: Question, limits: Limits) -> None:
     """Refuse a question that asks for more than the limits allow."""
-    if len(question.text) > limits.text:
+    query = question.query
+    if len(query.text) > limits.text:
         raise OverLimit(
-            f"the text has {len(question.text):,} characters, this server takes {limits.text:,}: shorten it"
+            f"the text has {len(query.text):,} characters, this server takes {limits.text:,}: shorten it"
         )
-    if len(question.include) > limits.include:
+    if len(query.include) > limits.include:
         raise OverLimit(
-            f"include: {len(question.include):,} tokens were given, and this server takes "
+            f"include: {len(query.include):,} tokens were given, and this server takes "
             f"{limits.include:,}: give fewer"
         )
     for name, limit in ASKED_FOR.items():

@@ -46,7 +46,7 @@ class TextAnswer(BaseModel):
         description="Left-out error of the completion, nats."
     )
     estimated_error: float | None = Field(None, description="What that does to log q of likely pairs, nats.")
-    apart: list[int] | None = Field(
+    ungrouped: list[int] | None = Field(
         None, description="Tokens of each blank with a row or column of their own."
     )
     seed: int | None

@@ -1,0 +1,80 @@
+"""The options of a command that are fields of a query, with the flags, defaults, ranges and help of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from unmask.errors import UsageError
+from unmask.inference.query import DEFAULTS, SPECS, Options
+from unmask.values import Several, Truth, Whole
+
+Command = Callable[..., None]
+
+
+def query_options(*names: str) -> Callable[[Command], Command]:
+    """Give a command an option per named field of a query; it gets the values by name in its `**query`."""
+
+    def derive(command: Command) -> Command:
+        *own, rest = signature(command).parameters.values()
+        assert rest.kind is Parameter.VAR_KEYWORD
+        hints = get_type_hints(command, include_extras=True)
+        plain = [p.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[p.name]) for p in own]
+        parameters = sorted([*map(_parameter, names), *plain], key=lambda p: p.default is not Parameter.empty)
+
+        @wraps(command)
+        def with_query(**given: Any) -> None:
+            command(**{name: _read(name, value) if name in names else value for name, value in given.items()})
+
+        with_query.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+        with_query.__annotations__ = {p.name: p.annotation for p in parameters}
+        return with_query
+
+    return derive
+
+
+def _parameter(name: str) -> Parameter:
+    """Return a field as typer declares it; strings are read when the command runs."""
+    spec, default = SPECS[name], DEFAULTS[name]
+    if not spec.flags:
+        kind: Any = Annotated[str, typer.Argument(help=spec.help)]
+        return Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind)
+    option: dict[str, Any] = {"help": spec.help}
+    of: Any = str
+    if isinstance(spec.kind, Truth):
+        of = bool
+    elif isinstance(spec.kind, Whole):
+        of, option = int, option | {"min": spec.kind.minimum, "max": spec.kind.maximum}
+    elif isinstance(spec.kind, Several | Options):
+        of, default = list[str] | None, None
+        option |= {"metavar": "NAME=VALUE"} if name == "options" else {}
+    kind = Annotated[of, typer.Option(*spec.flags, **option)]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def _read(name: str, given: Any) -> Any:
+    """Return the value of a field from what was given on the command line."""
+    if given is None:
+        return DEFAULTS[name]
+    if name == "options":
+        return parse_options(given)
+    return SPECS[name].kind.parse(given) if isinstance(given, str) else given
+
+
+def parse_options(given: list[str]) -> dict[str, Any]:
+    """Return the options of a construction, each given as NAME=VALUE."""
+    from unmask.inference.methods import parse_option
+
+    parsed: dict[str, Any] = {}
+    for option in given:
+        name, sign, value = option.partition("=")
+        if not (name.isidentifier() and sign and value):
+            raise UsageError(f"expected an option of the construction as NAME=VALUE, got '{option}'")
+        if name in SPECS and SPECS[name].flags:
+            raise UsageError(f"'{name}' is no option of a construction: give it as {SPECS[name].flags[0]}")
+        parsed[name] = parse_option(name, value)
+    return parsed

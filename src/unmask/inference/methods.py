@@ -1,0 +1,94 @@
+"""The methods that a query may name, and the options of each.
+
+A method is a construction of pairs (`unmask.joints.registry`), or `grid` or `chain`, which join any number
+of blanks. With three or more blanks a construction joins the pairs of a chain, so it has the chain's options,
+too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from unmask.errors import UsageError
+from unmask.joints.grid import GridJoint
+from unmask.joints.options import declared_options, unknown_option
+from unmask.joints.registry import CONSTRUCTIONS
+from unmask.values import Kind, Several, Spec, Whole, Word
+
+BEYOND_PAIRS = ("grid", "chain")
+ORDERS = ("left-to-right", "confidence")
+
+
+class BlankOrder(Kind):
+    """The order in which a chain fills its blanks: a word, or the blanks' numbers."""
+
+    expected = "'left-to-right', 'confidence' or the blanks' numbers as 2,0,1"
+    schema: dict[str, Any] = {"anyOf": [Word(ORDERS).schema, Several(Whole(0), "").schema]}  # noqa: RUF012
+
+    def accept(self, value: Any) -> str | tuple[int, ...]:
+        """Return a word, or numbers; a command line writes them with commas."""
+        if isinstance(value, str):
+            return value if value in ORDERS else tuple(Whole(0).accept(int(n)) for n in value.split(","))
+        return Several(Whole(0), "").accept(value if isinstance(value, list | tuple) else [value])
+
+
+CHAIN_OPTIONS = {
+    "order": Spec(BlankOrder(), "The order in which a chain fills its blanks."),
+    "block": Spec(Whole(1, 2), "Blanks per block of a chain."),
+    "beam": Spec(Whole(1), "Partial fillings that the search for a chain's likeliest keeps."),
+    "pairs": Spec(Word(lambda: CONSTRUCTIONS), "The construction that joins a chain's blocks of two."),
+}
+
+
+def method_names() -> tuple[str, ...]:
+    """Return the methods that a query may name."""
+    return (*CONSTRUCTIONS, *BEYOND_PAIRS)
+
+
+def _tables_of_options(method: str, pairs: object) -> Iterator[Mapping[str, Spec]]:
+    """Yield the options of a method, its own first, then what it has where it joins the pairs of a chain."""
+    if method == "grid":
+        yield declared_options(GridJoint)
+        return
+    if method in CONSTRUCTIONS:
+        yield declared_options(CONSTRUCTIONS[method])
+    if method != "product":
+        yield CHAIN_OPTIONS
+    joined = pairs if pairs in CONSTRUCTIONS else "ag" if method == "chain" else None
+    if joined is not None:
+        yield declared_options(CONSTRUCTIONS[str(joined)])
+
+
+def check_method_options(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a method as it takes them, whatever the number of blanks.
+
+    An option that means something for two blanks and something else for more is held to either.
+    """
+    tables = list(_tables_of_options(method, options.get("pairs")))
+    checked = {}
+    for name, value in options.items():
+        specs = [table[name] for table in tables if name in table]
+        if not specs:
+            what = "the grid" if method == "grid" else method
+            raise unknown_option(what, name, tables[0] if tables else {})
+        checked[name] = _first_accepted(f"option '{name}' of {method}", specs, value)
+    return checked
+
+
+def _first_accepted(what: str, specs: list[Spec], value: object) -> Any:
+    refused: list[UsageError] = []
+    for spec in specs:
+        try:
+            return spec.kind.check(what, value)
+        except UsageError as error:
+            refused.append(error)
+    raise refused[0]
+
+
+def parse_option(name: str, text: str) -> Any:
+    """Read the value of an option of that name, whatever has it, as a command line spells it."""
+    kinds = [*map(declared_options, (*CONSTRUCTIONS.values(), GridJoint))]
+    known = chain.from_iterable(table.items() for table in (*kinds, CHAIN_OPTIONS))
+    return next((spec.kind.parse(text) for found, spec in known if found == name), text)

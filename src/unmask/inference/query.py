@@ -1,0 +1,209 @@
+"""Query: one question to a model, checked once.
+
+Each field carries a `Spec` in its metadata: its kind (with range and choices), one line of help, its flags.
+The keyword arguments of the Python functions, the options of the command line, the HTTP schema and the
+settings of an evaluation are derived from these fields. What only a model can tell (whether a token exists,
+how many candidates there can be) is checked when the query meets one, in `unmask.inference.resolve`.
+
+This module imports nothing heavy: `unmask --help` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from inspect import Parameter, cleandoc, signature
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+
+from unmask.errors import UsageError
+from unmask.values import Either, Kind, Several, Spec, Text, Truth, Whole, Word, token_kind
+
+if TYPE_CHECKING:
+    from unmask.joints.fillings import Token
+
+Candidates = int | Literal["auto", "all"]
+Completion = Literal["learned", "plain"]
+SupportChoice = int | Literal["auto", "words", "all"]
+LARGEST_SEED = 2**63 - 1
+
+
+def _method_names() -> tuple[str, ...]:
+    from unmask.inference.methods import method_names
+
+    return method_names()
+
+
+@dataclass(frozen=True)
+class Options(Kind):
+    """Options of a construction by name; which there are depends on the method."""
+
+    expected: str = "options of the method by name, as {'order': 'ba'}"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """An object."""
+        return {"type": "object"}
+
+    def accept(self, value: Any) -> dict[str, Any]:
+        """Return a dictionary of its own."""
+        if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+            raise TypeError
+        return dict(value)
+
+
+def _spec(kind: Kind, help: str, *flags: str) -> dict[str, Spec]:
+    return {"spec": Spec(kind, help, flags)}
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is asked of a model about a text, once and for all valid; the text is empty for a given cloze."""
+
+    text: str = field(
+        default="", metadata=_spec(Text(), "A text with blanks: [MASK], ___ or the model's own mask token.")
+    )
+    method: str = field(
+        default="ag",
+        metadata=_spec(
+            Word(_method_names),
+            "The construction of the joint ('unmask compare' shows them); for three or more blanks also grid "
+            "or chain.",
+            "--method",
+        ),
+    )
+    options: Mapping[str, Any] = field(
+        default_factory=dict,
+        metadata=_spec(
+            Options(),
+            "Options of the construction (pivot, order, power, rounds, tolerance, sweeps); of the chain of "
+            "three or more blanks: order, block, beam, pairs.",
+            "--option",
+        ),
+    )
+    candidates: Candidates = field(
+        default="auto",
+        metadata=_spec(
+            Either((Whole(1), Word(("auto", "all")))),
+            "Tokens per blank that the model is asked about: a number, all, or auto.",
+            "--candidates",
+            "-k",
+        ),
+    )
+    completion: Completion = field(
+        default="learned",
+        metadata=_spec(
+            Word(("learned", "plain")),
+            "How the other tokens are completed: learned or plain.",
+            "--completion",
+        ),
+    )
+    support: SupportChoice = field(
+        default="auto",
+        metadata=_spec(
+            Either((Whole(1), Word(("auto", "words", "all")))),
+            "Tokens that a blank may hold: auto, words (no special ones), all, or a number of the likeliest.",
+            "--support",
+        ),
+    )
+    include: Sequence[Token] = field(
+        default=(),
+        metadata=_spec(
+            Several(token_kind(), "tokens, as strings or ids"),
+            "Tokens that the model is asked about in any case, however unlikely.",
+            "--include",
+        ),
+    )
+    seed: int = field(
+        default=0, metadata=_spec(Whole(0, LARGEST_SEED), "Seed of whatever is drawn at random.", "--seed")
+    )
+    truncate: bool = field(
+        default=False,
+        metadata=_spec(Truth(), "Drop the end of a text longer than the model's window.", "--truncate"),
+    )
+
+    def __post_init__(self) -> None:
+        for name, spec in SPECS.items():
+            if name != "method":
+                object.__setattr__(self, name, spec.kind.check(name, getattr(self, name)))
+        from unmask.inference.methods import check_method_options
+        from unmask.joints.registry import check_method
+
+        check_method(self.method, _method_names())
+        object.__setattr__(self, "options", check_method_options(self.method, self.options))
+
+    def __hash__(self) -> int:
+        plain = (getattr(self, name) for name in SPECS if name != "options")
+        return hash((*plain, *sorted(self.options.items())))
+
+    @classmethod
+    def of(cls, text: str | Query, keywords: Mapping[str, Any]) -> Query:
+        """Return the query that keyword arguments spell; those that are no fields are the method's."""
+        given = {name: value for name, value in keywords.items() if name in SPECS}
+        others = {name: value for name, value in keywords.items() if name not in SPECS}
+        if "model" in others:
+            raise UsageError("a model is given as mlm=unmask.load(...), not as model=")
+        if others:
+            given["options"] = Options().check("options", given.get("options", {})) | others
+        return replace(text, **given) if isinstance(text, Query) else cls(text, **given)
+
+
+SPECS: dict[str, Spec] = {f.name: f.metadata["spec"] for f in fields(Query)}
+DEFAULTS: dict[str, Any] = {
+    f.name: f.default_factory() if f.default_factory is not MISSING else f.default for f in fields(Query)
+}
+
+
+class TableKeywords(TypedDict, total=False):
+    """The keyword arguments of functions that take every construction: a query's fields but its method's."""
+
+    candidates: Candidates
+    completion: Completion
+    support: SupportChoice
+    include: Sequence[Token]
+    seed: int
+    truncate: bool
+
+
+class QueryKeywords(TableKeywords, total=False):
+    """The keyword arguments of functions that take a query; options may be given by their names, too."""
+
+    method: str
+    options: Mapping[str, Any]
+    order: str | Sequence[int]
+    pivot: Token
+    power: float
+    rounds: int
+    tolerance: float
+    sweeps: int
+    block: int
+    beam: int
+    pairs: str
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def takes_query(keywords: type) -> Callable[[Function], Function]:
+    """Write the fields of a query that are among the keywords into a function's signature and docstring."""
+    taken: frozenset[str] = keywords.__optional_keys__  # type: ignore[attr-defined]
+    names = [name for name in SPECS if name in taken]
+    types = {f.name: f.type for f in fields(Query)}
+
+    def describe(function: Function) -> Function:
+        *own, rest = signature(function).parameters.values()
+        derived = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=DEFAULTS[name], annotation=types[name])
+            for name in names
+        ]
+        options = [rest.replace(name="construction_options", annotation=Any)] if "options" in names else []
+        described = signature(function).replace(parameters=[*own, *derived, *options])
+        function.__signature__ = described  # type: ignore[attr-defined]
+        lines = [f"    {name}: {SPECS[name].help}" for name in ("text", *names)]
+        lines += [
+            "    mlm: The model; the embedded one if none is given.",
+            "    progress: Told of the forward passes.",
+        ]
+        function.__doc__ = "\n".join([f"{cleandoc(function.__doc__ or '')}\n\nArgs:", *lines])
+        return function
+
+    return describe

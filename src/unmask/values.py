@@ -1,0 +1,285 @@
+"""Kinds of values that a person gives: what is accepted, how it is read from a string, its JSON schema.
+
+A `Spec` describes one value: its kind, one line of help and its flags on a command line. The fields of
+`unmask.inference.query.Query` and the options of constructions carry one each; the Python functions, the
+command line and the HTTP schema are derived from it.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from unmask.errors import UsageError
+
+LONGEST_SHOWN = 60
+
+
+def shown(value: object) -> str:
+    """Return a value as an error message shows it: on one line, and not too long."""
+    told = " ".join(repr(value).split())
+    return told if len(told) <= LONGEST_SHOWN else told[: LONGEST_SHOWN - 1] + "…"
+
+
+class Kind(ABC):
+    """What a value may be."""
+
+    @property
+    @abstractmethod
+    def expected(self) -> str:
+        """What is accepted, in words that follow "expected"."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> dict[str, Any]:
+        """What is accepted, as JSON schema."""
+
+    @abstractmethod
+    def accept(self, value: Any) -> Any:
+        """Return the value in its plain Python form; a ValueError or TypeError says that it does not fit."""
+
+    def parse(self, text: str) -> Any:
+        """Read a string of a command line; what can't be read stays a string, for `accept` to judge."""
+        return text
+
+    def read(self, value: object) -> Any:
+        """Return the accepted value, or raise a ValueError that says what was expected and what came."""
+        try:
+            return self.accept(value)
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"not valid Unicode from character {error.start + 1} on: write it in UTF-8"
+            ) from None
+        except (ValueError, TypeError):
+            raise ValueError(f"expected {self.expected}, got {shown(value)}") from None
+
+    def check(self, name: str, value: object) -> Any:
+        """Return the accepted value of that name, or raise a UsageError of one line."""
+        try:
+            return self.read(value)
+        except ValueError as error:
+            raise UsageError(f"{name}: {error}") from None
+
+
+@dataclass(frozen=True)
+class Whole(Kind):
+    """A whole number; numpy's are accepted, truth values are not."""
+
+    minimum: int = 0
+    maximum: int | None = None
+
+    @property
+    def expected(self) -> str:
+        """The range."""
+        if self.maximum is None:
+            return f"a whole number from {self.minimum} on"
+        most = "2^63 - 1" if self.maximum == 2**63 - 1 else self.maximum
+        return f"a whole number from {self.minimum} to {most}"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """An integer."""
+        most = {} if self.maximum is None else {"maximum": self.maximum}
+        return {"type": "integer", "minimum": self.minimum, **most}
+
+    def accept(self, value: Any) -> int:
+        """Return an int."""
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+        if number < self.minimum or (self.maximum is not None and number > self.maximum):
+            raise ValueError
+        return number
+
+    def parse(self, text: str) -> int | str:
+        """Read an int."""
+        try:
+            return int(text)
+        except ValueError:
+            return text
+
+
+@dataclass(frozen=True)
+class Real(Kind):
+    """A finite number, from `minimum` on or `above` it."""
+
+    minimum: float = -math.inf
+    maximum: float = math.inf
+    above: float = -math.inf
+    below: float = math.inf
+
+    @property
+    def expected(self) -> str:
+        """The range."""
+        bounds = [
+            (self.minimum, "from"),
+            (self.above, "above"),
+            (self.maximum, "to"),
+            (self.below, "below"),
+        ]
+        return " ".join(["a number", *(f"{word} {n:g}" for n, word in bounds if math.isfinite(n))])
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """A number."""
+        names = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+        bounds = zip(names, (self.minimum, self.maximum, self.above, self.below), strict=True)
+        return {"type": "number", **{name: n for name, n in bounds if math.isfinite(n)}}
+
+    def accept(self, value: Any) -> int | float:
+        """Return an int or a float."""
+        if isinstance(value, bool | str | bytes):
+            raise TypeError
+        number = value if isinstance(value, int) else float(value)
+        if not (math.isfinite(number) and self.minimum <= number <= self.maximum):
+            raise ValueError
+        if not self.above < number < self.below:
+            raise ValueError
+        return number
+
+    def parse(self, text: str) -> float | str:
+        """Read a float."""
+        try:
+            return float(text)
+        except ValueError:
+            return text
+
+
+@dataclass(frozen=True)
+class Truth(Kind):
+    """True or False, and no number for it."""
+
+    expected = "True or False"
+    schema = {"type": "boolean"}  # noqa: RUF012  # a property of the base
+
+    def accept(self, value: Any) -> bool:
+        """Return a bool."""
+        if not isinstance(value, bool):
+            raise TypeError
+        return value
+
+
+@dataclass(frozen=True)
+class Text(Kind):
+    """A string without halves of characters (lone surrogates), which no tokenizer reads."""
+
+    shortest: int = 0
+    longest: int | None = None
+    expected: str = "one text, as a string of whole characters"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """A string."""
+        most = {} if self.longest is None else {"maxLength": self.longest}
+        return {"type": "string", **({"minLength": self.shortest} if self.shortest else {}), **most}
+
+    def accept(self, value: Any) -> str:
+        """Return a str."""
+        if not isinstance(value, str):
+            raise TypeError
+        value.encode()  # a UnicodeEncodeError is a ValueError
+        if len(value) < self.shortest or (self.longest is not None and len(value) > self.longest):
+            raise ValueError
+        return str(value)
+
+
+@dataclass(frozen=True)
+class Word(Kind):
+    """One of several words; a function gives them where they are not known at import."""
+
+    choices: tuple[str, ...] | Callable[[], Iterable[str]]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words."""
+        return tuple(self.choices() if callable(self.choices) else self.choices)
+
+    @property
+    def expected(self) -> str:
+        """The words."""
+        *most, last = (f"'{word}'" for word in self.words)
+        return f"{', '.join(most)} or {last}" if most else last
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """An enumeration."""
+        return {"type": "string", "enum": list(self.words)}
+
+    def accept(self, value: Any) -> str:
+        """Return one of the words."""
+        if not isinstance(value, str) or value not in self.words:
+            raise ValueError
+        return str(value)
+
+
+@dataclass(frozen=True)
+class Either(Kind):
+    """A value of one of several kinds: the first that accepts it."""
+
+    kinds: tuple[Kind, ...]
+
+    @property
+    def expected(self) -> str:
+        """What each expects."""
+        *most, last = (kind.expected for kind in self.kinds)
+        return f"{', '.join(most)} or {last}" if most else last
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Any of the schemas."""
+        return {"anyOf": [kind.schema for kind in self.kinds]}
+
+    def accept(self, value: Any) -> Any:
+        """Return what the first kind makes of it."""
+        for kind in self.kinds:
+            try:
+                return kind.accept(value)
+            except (ValueError, TypeError):
+                continue
+        raise ValueError
+
+    def parse(self, text: str) -> Any:
+        """Read it as the first kind that does not leave it a string."""
+        return next((found for kind in self.kinds if (found := kind.parse(text)) != text), text)
+
+
+def token_kind(longest: int | None = None) -> Either:
+    """Return the kind of one token: a string, or an id."""
+    return Either((Text(1, longest, "a token as a string"), Whole(0)))
+
+
+@dataclass(frozen=True)
+class Several(Kind):
+    """A list of values of one kind, kept as a tuple."""
+
+    kind: Kind
+    what: str
+
+    @property
+    def expected(self) -> str:
+        """What it is a list of."""
+        return f"a list of {self.what}"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """An array."""
+        return {"type": "array", "items": self.kind.schema}
+
+    def accept(self, value: Any) -> tuple[Any, ...]:
+        """Return a tuple."""
+        if isinstance(value, str | bytes | Mapping):
+            raise TypeError
+        return tuple(self.kind.accept(one) for one in value)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One value described: its kind, one line of help, and its flags on a command line."""
+
+    kind: Kind
+    help: str
+    flags: tuple[str, ...] = ()
