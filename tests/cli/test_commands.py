@@ -77,7 +77,7 @@ class TestFill:
         answer = parsed(run("fill", TEXT, "-m", bert, "--json", "--method", method, "-k", candidates))
         assert answer["method"] == method
         if method == "hcb":
-            assert set(answer["solver"]) == {"order", "pivot"}
+            assert set(answer["options"]) == {"order", "pivot"}
 
     def test_people_get_a_table(self, run: Run, bert: str, mlm_of: Callable[[str], MaskedLM]) -> None:
         outcome = run("fill", TEXT, "--model", bert, "--top", 3)

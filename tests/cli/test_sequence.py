@@ -48,7 +48,7 @@ class TestFill:
 
     def test_six_blanks_are_filled_by_the_chain(self, run: Run, bert: str) -> None:
         answer = parsed(run("fill", SIX, "-m", bert, "--json", "--top", 2))
-        assert (answer["method"], answer["solver"]["block"]) == ("chain", 2)
+        assert (answer["method"], answer["options"]["block"]) == ("chain", 2)
         assert answer["entropy"] is None
         assert answer["passes"] > 100
         assert len(answer["fillings"][0]["tokens"]) == 6

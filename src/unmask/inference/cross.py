@@ -342,8 +342,8 @@ def _mean_rows(log_rows: Tensor, group: Tensor, groups: int) -> Tensor:
     table = torch.empty(groups, log_rows.shape[1], dtype=log_rows.dtype, device=log_rows.device)
     single = counts[group] == 1
     table[group[single]] = log_rows[single]
-    for group in (counts > 1).nonzero()[:, 0].tolist():
-        table[group] = log_rows[group == group].logsumexp(0) - counts[group].log()
+    for shared in (counts > 1).nonzero()[:, 0].tolist():
+        table[shared] = log_rows[group == shared].logsumexp(0) - counts[shared].log()
     return table
 
 

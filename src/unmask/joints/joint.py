@@ -118,7 +118,7 @@ class Joint(Distribution, ABC):
     def sample(
         self, sample_shape: Sequence[int] | int = torch.Size(), generator: torch.Generator | None = None
     ) -> Tensor:
-        """Draw fillings, as token ids [*sample_shape, blanks]; a number n stands for (n,)."""
+        """Draw fillings, as token ids `[*sample_shape, blanks]`; a number n stands for (n,)."""
         shape = sample_size(sample_shape)
         count = shape.numel()
         drawn = self._sample(count, generator) if count else torch.empty(0, self.blanks, dtype=torch.long)
@@ -146,7 +146,8 @@ class Joint(Distribution, ABC):
 
     def mutual_information(self) -> Tensor:
         """Return how many nats the blanks tell of each other: sum of marginal entropies less the entropy."""
-        return torch.stack([self.marginal(i).entropy() for i in range(self.blanks)]).sum() - self.entropy()
+        apart = torch.stack([self.marginal(i).entropy() for i in range(self.blanks)]).sum()
+        return (apart - self.entropy()).clamp_min(0.0)  # never negative but by rounding
 
     def top(self, k: int = 10) -> list[Filling]:
         """Return the k likeliest fillings, best first."""

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 Solver = dict[str, float | int | bool | str | None]
+Options = dict[str, str | int | float | list[int]]
 
 
 class ErrorAnswer(BaseModel):
@@ -40,7 +41,7 @@ class TextAnswer(BaseModel):
     support_sizes: list[int]
     mass_outside_support: list[float]
     conditionals: str = Field(description="exact, or cross: the likely tokens evaluated, the rest completed.")
-    candidates: int
+    candidates: int | None
     completion: str | None
     completion_error: dict[str, float | None] | None = Field(
         description="Left-out error of the completion, nats."
@@ -50,6 +51,12 @@ class TextAnswer(BaseModel):
         None, description="Tokens of each blank with a row or column of their own."
     )
     seed: int | None
+    tolerance: float | None = Field(None, description="The estimated error that auto candidates aim at.")
+    mass_outside_given_others: list[float] | None = Field(
+        None, description="Of a grid: mass outside the candidates given the other blanks, per blank."
+    )
+    grid_mass: float | None = Field(None, description="The grid's probability under the chain behind it.")
+    reason: str | None = Field(None, description="Why this joint was chosen, where there was a choice.")
     passes: int = Field(description="Forward passes made.")
     notes: list[str] = Field(description="What a person should be told.")
 
@@ -58,7 +65,8 @@ class MethodAnswer(TextAnswer):
     """An answer by one construction."""
 
     method: str
-    solver: Solver = Field(description="How the construction's solver fared, or its options.")
+    solver: Solver = Field(description="What the construction's solver did.")
+    options: Options = Field(description="The construction's options as they were resolved.")
 
 
 class FillAnswer(MethodAnswer):
@@ -102,6 +110,7 @@ class ComparedMethod(BaseModel):
     mass_outside_candidates: float | None
     agrees_with_product: bool
     solver: Solver
+    options: Options
     fillings: list[FillingAnswer]
 
 
@@ -152,6 +161,7 @@ class MappedMethod(BaseModel):
     entropy: float
     mutual_information: float
     solver: Solver
+    options: Options
 
 
 class MapAnswer(TextAnswer):
