@@ -90,7 +90,7 @@ class TestFill:
             (["[MASK] " * 16, "--method", "grid"], "2,097,152: take --method chain"),
             (
                 [THREE, "--method", "chain", "--option", "pairs=x"],
-                "option 'pairs' of chain: expected 'product'",
+                "'pairs' of chain: expected 'product'",
             ),
         ],
     )
