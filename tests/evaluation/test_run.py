@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import toy_data
 
+from unmask import lazy
 from unmask.cli.terminal import Ticker
 from unmask.errors import RunError, UsageError
 from unmask.evaluation.run import evaluate, open_run
