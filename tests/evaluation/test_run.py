@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import toy_data
 
+from unmask import lazy
 from unmask.cli.terminal import Ticker
 from unmask.errors import RunError, UsageError
-from unmask.evaluation import figures
 from unmask.evaluation.run import evaluate, open_run
 from unmask.evaluation.settings import Settings, parse_methods
 from unmask.progress import Progress
@@ -123,8 +123,8 @@ def test_a_pivot_is_among_the_tokens_of_every_example(tmp_path, settings):
 
 
 def test_a_run_without_matplotlib_is_refused_before_any_work(tmp_path, settings, monkeypatch):
-    monkeypatch.setattr(figures, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match="figures need matplotlib"):
+    monkeypatch.setattr(lazy, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match="needs matplotlib"):
         evaluate(settings, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

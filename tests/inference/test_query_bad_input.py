@@ -122,8 +122,8 @@ def test_options_of_many_blanks(method: str, options: dict, blanks: int) -> None
 
 def spelled(field: str, value: object) -> list[str] | None:
     """How a command line writes a wrong value, where it can."""
-    if isinstance(value, bytes) or (field not in ("text", "method", "completion") and value == "0"):
-        return None
+    if isinstance(value, bytes) or value in ("0", {"rounds": "40"}, {"pivot": 1.5}):
+        return None  # as strings these are right
     if field == "text":
         return ["The [MASK] \udcff"] if isinstance(value, str) else None
     if field == "options":
@@ -145,14 +145,15 @@ def test_command_line(field, value, given, blanks, monkeypatch, capsys) -> None:
         return  # a command line has no such value
     text = [] if field == "text" else [TEXTS[blanks]]
     method = ["--method", given["method"]] if field == "options" and "method" in given else []
-    for command in ("fill", "sample", "explain", *([] if field in ("method", "options") else ["compare"])):
-        monkeypatch.setattr(sys, "argv", ["unmask", command, *text, *method, *arguments, "-m", "/no/model"])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        assert (end.value.code, out, err.count("\n")) == (2, "", 1), err
-        assert "/no/model" not in err
-        assert field.rstrip("s") in err or "option" in err or "Unicode" in err, err
+    of_two = "explain" if field in ("method", "options") else "compare"
+    command = {1: "sample", 2: of_two, 3: "fill"}[blanks]
+    monkeypatch.setattr(sys, "argv", ["unmask", command, *text, *method, *arguments, "-m", "/no/model"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    out, err = capsys.readouterr()
+    assert (end.value.code, out, err.count("\n")) == (2, "", 1), err
+    assert "/no/model" not in err
+    assert field.rstrip("s") in err or "option" in err or "Unicode" in err, err
 
 
 @pytest.fixture(scope="module")
