@@ -48,7 +48,7 @@ def test_a_run_is_a_folder_with_everything_in_it(tmp_path, settings):
     summary = evaluate(settings, tmp_path / "run")
     folder = tmp_path / "run"
     assert {p.name for p in folder.iterdir()} == {
-        "config.json",
+        "settings.json",
         "examples.jsonl",
         "summary.json",
         "cost.json",
@@ -84,10 +84,10 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, settings):
     same = [(tmp_path / name / "summary.json").read_bytes() for name in ("whole", "broken")]
     assert same[0] == same[1]
     took = json.loads((tmp_path / "broken" / "cost.json").read_text())
-    assert [sitting["examples"] for sitting in took["sittings"]] == [1, 4, 3, 4]
+    assert [attempt["examples"] for attempt in took["attempts"]] == [1, 4, 3, 4]
     assert took["examples"] == 12
     assert took["seconds"] > took["seconds_of_work"] > 0  # one process, and a model to load each time
-    assert took["seconds"] == pytest.approx(sum(sitting["seconds"] for sitting in took["sittings"]))
+    assert took["seconds"] == pytest.approx(sum(attempt["seconds"] for attempt in took["attempts"]))
     if sys.platform != "win32":
         assert 10**7 < took["peak_memory"] < 10**11
 
@@ -148,11 +148,12 @@ def test_a_record_that_is_none_is_told_with_its_line(tmp_path, settings, damage)
         open_run(tmp_path / "run")
 
 
-def test_a_config_without_settings_is_no_run(tmp_path, settings):
+@pytest.mark.parametrize("damage", [{"settings": {}}, {"digest": "0"}])
+def test_settings_that_were_changed_by_hand_are_damaged(tmp_path, settings, damage):
     evaluate(replace(settings, examples=3), tmp_path / "run")
-    path = tmp_path / "run" / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"settings": {}}))
-    with pytest.raises(UsageError, match="is no evaluation run"):
+    path = tmp_path / "run" / "settings.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | damage))
+    with pytest.raises(RunError, match="are damaged"):
         open_run(tmp_path / "run")
 
 
@@ -173,7 +174,7 @@ def test_a_run_without_an_example_gives_its_folder_away(tmp_path, settings):
     evaluate(replace(settings, examples=1, seed=3), tmp_path / "run")
     (tmp_path / "run" / "examples.jsonl").write_text("")
     assert evaluate(replace(settings, examples=2), tmp_path / "run")["examples"] == 2
-    assert open_run(tmp_path / "run")[0]["settings"]["examples"] == 2
+    assert open_run(tmp_path / "run")[0]["examples"] == 2
 
 
 def test_lines_that_stand_there_twice_are_refused(tmp_path, settings):
@@ -200,9 +201,9 @@ def test_a_finished_run_asks_for_no_cluster(tmp_path, settings):
 def test_a_checkpoint_is_no_run_and_is_left_alone(settings):
     folder = Path(settings.model)
     before = {path.name for path in folder.iterdir()}
-    with pytest.raises(UsageError, match=r"its config\.json is something else's"):
+    with pytest.raises(UsageError, match="holds no evaluation"):
         evaluate(settings, folder)
-    with pytest.raises(UsageError, match=r"its config\.json is something else's"):
+    with pytest.raises(UsageError, match="holds no evaluation"):
         open_run(folder)
     assert {path.name for path in folder.iterdir()} == before
 
@@ -276,7 +277,7 @@ def test_other_texts_or_other_weights_refuse_to_mix(tmp_path, settings, checkpoi
     with pytest.raises(UsageError, match="weights was"):
         evaluate(replace(settings, model=str(other)), tmp_path / "run")
     data = toy_data.text_file(tmp_path / "fewer.txt", toy_data.SENTENCES[:5])
-    with pytest.raises(UsageError, match="examples drawn was"):
+    with pytest.raises(UsageError, match="examples_drawn was"):
         evaluate(replace(settings, data=f"text={data}"), tmp_path / "run")
     moved = toy_data.text_file(tmp_path / "moved.txt", [*toy_data.SENTENCES, "dog", "man " * 80])
     assert evaluate(replace(settings, data=f"text={moved}"), tmp_path / "run")["examples"] == 12
@@ -285,19 +286,19 @@ def test_other_texts_or_other_weights_refuse_to_mix(tmp_path, settings, checkpoi
 def test_a_folder_that_is_something_else_is_misuse(tmp_path, settings):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("do not touch")
-    with pytest.raises(UsageError, match="is no evaluation run"):
+    with pytest.raises(UsageError, match="holds no evaluation"):
         evaluate(settings, tmp_path / "mine")
     with pytest.raises(UsageError, match="is a file"):
         evaluate(settings, tmp_path / "mine" / "thesis.txt")
-    with pytest.raises(UsageError, match=r"is no evaluation run \(it has no config.json\)"):
+    with pytest.raises(UsageError, match="holds no evaluation"):
         open_run(tmp_path / "mine")
 
 
 def test_a_damaged_config_is_a_failure(tmp_path, settings):
     with pytest.raises(Stop):
         evaluate(settings, tmp_path / "run", progress=StopAfter(1))
-    (tmp_path / "run" / "config.json").write_text("{")
-    with pytest.raises(RunError, match=r"config.json is damaged"):
+    (tmp_path / "run" / "settings.json").write_text("{")
+    with pytest.raises(RunError, match="is damaged"):
         evaluate(settings, tmp_path / "run")
 
 

@@ -60,7 +60,7 @@ class Settings:
             raise UsageError(f"a method is named twice: {', '.join(self.methods)}")
         parse_methods(self.methods)
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain data."""
         return asdict(self) | {"methods": list(self.methods)}
 
