@@ -114,7 +114,7 @@ def test_a_run_that_goes_on_says_where_and_that_a_torn_line_is_done_anew(
     options = ["--data", data, "--model", bert, "--examples", 5, "--methods", "product,ag", "--out", made]
     done = run("evaluate", *options)
     assert done.code == 0
-    assert "going on: 3 of 5 examples are done; the last one was cut off and is done anew" in done.err
+    assert "resuming: 3 of 5 examples are done; the last one was cut off and is done anew" in done.err
     assert (made / "summary.json").read_text() == wanted
 
 

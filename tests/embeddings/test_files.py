@@ -17,7 +17,6 @@ from unmask.embeddings.sense_corpus import count_sentences, read_sentences
 from unmask.embeddings.standardise import Standardiser, save_standardisers
 from unmask.embeddings.texts import read_texts
 from unmask.errors import RunError, UsageError
-from unmask.runs.claim import locked
 
 TEXTS = [f"the old man walks at the {place}, {n}" for n in range(5) for place in ("bank", "casino", "house")]
 
@@ -95,17 +94,6 @@ def interrupt(wanted, out, kept, after=2):
     kept.dies_at = None
 
 
-def test_a_killed_run_goes_on_and_does_nothing_twice(tmp_path, wanted, kept):
-    embed_file(wanted(), tmp_path / "whole.npy")
-    kept.names.clear()
-    interrupt(wanted(), tmp_path / "broken.npy", kept)
-    embed_file(wanted(), tmp_path / "broken.npy")
-    assert kept.names == [f"{i:08}" for i in range(4)]
-    assert (tmp_path / "broken.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
-    assert units_of(tmp_path / "broken.npy") == units_of(tmp_path / "whole.npy")
-    assert not list(tmp_path.glob("*.partial"))
-
-
 @pytest.mark.parametrize("lines", [15, 5, 2])
 def test_a_run_that_goes_on_with_other_texts_has_none_of_the_old_ones(tmp_path, wanted, texts, kept, lines):
     """As many bytes where there are as many lines; a shorter file leaves chunks behind."""
@@ -128,15 +116,6 @@ def test_standard_input_is_told_from_what_it_was_before(tmp_path, wanted, kept, 
     assert {unit["unit"] for unit in units_of(tmp_path / "v.npy")} == {"a", "red", "cat"}
 
 
-def test_a_partial_run_with_other_settings_is_in_the_way_and_says_so(tmp_path, wanted, kept):
-    interrupt(wanted(), tmp_path / "v.npy", kept)
-    with pytest.raises(UsageError) as refusal:
-        embed_file(wanted(layers="1"), tmp_path / "v.npy")
-    assert "layers was last, now 1" in str(refusal.value)
-    assert "v.npy.partial" in str(refusal.value)
-    assert "give another --out" in str(refusal.value)
-
-
 def test_a_partial_run_of_other_weights_is_not_mixed_in(tmp_path, wanted, checkpoint, kept):
     model = tmp_path / "model"
     shutil.copytree(checkpoint("bert"), model)
@@ -149,25 +128,10 @@ def test_a_partial_run_of_other_weights_is_not_mixed_in(tmp_path, wanted, checkp
         embed_file(changing, tmp_path / "v.npy")
 
 
-def test_two_runs_at_once_do_not_share_a_folder(tmp_path, wanted):
-    with locked(tmp_path / "v.npy.partial"), pytest.raises(RunError, match="another process is at work"):
-        embed_file(wanted(), tmp_path / "v.npy")
-    assert embed_file(wanted(), tmp_path / "v.npy").rows > 0
-
-
 def test_a_unit_knows_the_line_of_its_text(tmp_path, wanted, texts):
     texts.write_text("the dog\n\n \na cat\n")
     embed_file(wanted(), tmp_path / "v.npy")
     assert [unit["text"] for unit in units_of(tmp_path / "v.npy")] == [0, 0, 3, 3]
-
-
-def test_a_full_disk_is_one_line(tmp_path, wanted, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(files, "_keep", full)
-    with pytest.raises(RunError, match="the disk is full"):
-        embed_file(wanted(), tmp_path / "v.npy")
 
 
 def test_a_type_is_the_mean_of_its_words(tmp_path, wanted):

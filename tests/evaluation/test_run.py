@@ -1,8 +1,6 @@
 """A run: resumed as if unbroken, refused where it would mix, told clearly where it can't be."""
 
 import json
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -234,21 +232,6 @@ def test_a_finished_run_is_finished(tmp_path, settings):
     assert seen == [0]
 
 
-def test_kill_9_at_ten_random_moments_changes_nothing(tmp_path, settings):
-    """In a process of its own, which forks a child for each attempt and kills it; see killed_run.py."""
-    data = toy_data.text_file(tmp_path / "many.txt", toy_data.SENTENCES * 4)
-    env = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(HERE / "killed_run.py"), str(data), settings.model, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=280)
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["kills"] == 10
-    assert told["examples"] == told["distinct"] == 48
-    assert told["while_at_work"] >= 5  # the others fell while the model was loaded or the folder made
-    whole, broken = ((tmp_path / name / "summary.json").read_bytes() for name in ("whole", "broken"))
-    assert whole == broken
-
-
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -340,38 +323,6 @@ def test_methods_have_options():
         ("hcb:order=ba:pivot=7", "hcb", {"order": "ba", "pivot": 7}),
         ("ag:tolerance=1e-6", "ag", {"tolerance": 1e-6}),
     ]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
-def test_a_full_disk_loses_nothing(tmp_path, settings):
-    """The limit on the size of files stands in for the disk: room for some examples, not for all."""
-    script = (
-        "import json, resource, sys\n"
-        "from unmask.errors import RunError\n"
-        "from unmask.evaluation.run import evaluate\n"
-        "from unmask.evaluation.settings import Settings\n"
-        "settings = Settings(data=sys.argv[1], model=sys.argv[2], examples=None, methods=('product', 'ag'))\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (6000, resource.RLIM_INFINITY))\n"
-        "try: evaluate(settings, sys.argv[3])\n"
-        "except RunError as error: print(error)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
-        "kept = open(sys.argv[3] + '/examples.jsonl').read()\n"
-        "print(kept.count('\\n'), kept.endswith('\\n'))\n"
-        "print(evaluate(settings, sys.argv[3])['examples'])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, settings.data, settings.model, str(tmp_path / "run")],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    said, kept, examples = done.stdout.splitlines()
-    assert "the disk is full: make room and start the same command again" in said
-    count, whole = kept.split()
-    assert (1 <= int(count) < 12, whole) == (True, "True")
-    assert examples == "12"
 
 
 def test_progress_has_a_rate_and_the_time_left(tmp_path, settings, capsys):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import shutil
 from collections import namedtuple
 from dataclasses import replace
@@ -17,7 +16,6 @@ from typer.testing import CliRunner
 from unmask.cli import train as command
 from unmask.errors import RunError, UsageError
 from unmask.runs.checkpoints import check_disk_space, last_checkpoint
-from unmask.runs.claim import locked
 from unmask.runs.run import Run
 from unmask.training import train
 from unmask.training.run import TRAINING
@@ -48,23 +46,6 @@ def test_a_fresh_model_without_tokenizer_or_vocabulary(settings, tmp_path):
     refusal(UsageError, "needs a tokenizer", replace(settings, vocabulary=0), tmp_path / "run")
 
 
-def test_an_output_directory_of_another_run_is_left_as_it_is(settings, tmp_path):
-    out = tmp_path / "run"
-    claim(out, settings)
-    (out / "checkpoint-2").mkdir()  # without work of its own, it would be taken over
-    before = (out / "settings.json").read_bytes()
-    refusal(UsageError, "holds another run .rate was 0.15, now 0.4", replace(settings, rate=0.4), out)
-    assert (out / "settings.json").read_bytes() == before
-
-
-def test_a_directory_that_is_no_run_is_left_as_it_is(settings, tmp_path):
-    out = tmp_path / "home"
-    out.mkdir()
-    (out / "diary.txt").write_text("dear diary")
-    refusal(UsageError, "holds no training run", settings, out)
-    assert [path.name for path in out.iterdir()] == ["diary.txt"]
-
-
 @pytest.mark.parametrize("content", ['{"colour": "blue"}', "[1, 2]"])
 def test_settings_of_something_else_are_left_as_they_are(settings, tmp_path, content):
     out = tmp_path / "home"
@@ -74,21 +55,6 @@ def test_settings_of_something_else_are_left_as_they_are(settings, tmp_path, con
     refusal(UsageError, "holds no training run", settings, out)
     assert (out / "settings.json").read_text() == content
     assert (out / "tokenizer" / "mine.txt").exists()
-
-
-def test_a_refused_run_beside_other_files_is_not_taken_over(settings, tmp_path):
-    out = tmp_path / "run"
-    claim(out, settings)
-    (out / "notes.txt").write_text("mine")
-    refusal(UsageError, "holds another run", replace(settings, rate=0.4), out)
-
-
-def test_two_processes_do_not_share_a_directory(settings, tmp_path):
-    out = tmp_path / "run"
-    with locked(out):
-        refusal(RunError, "another process is at work", settings, out)
-    assert not out.exists()  # nothing was done in it
-    assert train(settings, out).model.exists()
 
 
 def test_fewer_steps_than_were_done_are_refused(settings, tmp_path):
@@ -234,19 +200,6 @@ def test_a_disk_that_fills_up_is_one_line_and_the_run_can_go_on(settings, tmp_pa
     assert last_checkpoint(out) == str(out / "checkpoint-4")
     monkeypatch.undo()
     assert (train(settings, out).model / "model.safetensors").exists()
-
-
-def test_a_file_system_that_refuses_large_files_is_one_line(settings, tmp_path):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    import signal
-
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
-        refusal(RunError, "disk is full", settings, tmp_path / "run")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_a_causal_checkpoint(settings, tmp_path):
