@@ -96,7 +96,7 @@ def test_a_run_that_is_not_finished_says_so_beside_others(
     part.mkdir()
     lines = (made / "examples.jsonl").read_text().splitlines(keepends=True)
     (part / "examples.jsonl").write_text("".join(lines[:2]))
-    (part / "config.json").write_text((made / "config.json").read_text())
+    (part / "settings.json").write_text((made / "settings.json").read_text())
     page = tmp_path / "both.html"
     done = run("report", made, part, "--out", page)
     assert done.code == 0
@@ -163,7 +163,7 @@ def test_other_settings_are_refused(run: Run, bert: str, data: str, made: Path) 
 def test_a_folder_that_is_no_run_has_no_report(run: Run, tmp_path: Path, made: Path) -> None:
     done = run("report", tmp_path)
     assert done.code == 2
-    assert "is no evaluation run" in done.line
+    assert "holds no evaluation" in done.line
     done = run("report", made, "--out", tmp_path / "x.html")
     assert done.code == 2
     assert "--out is for the comparison of several runs" in done.line

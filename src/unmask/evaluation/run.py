@@ -40,7 +40,7 @@ from unmask.runs.cost import cost
 from unmask.runs.disk import write_whole
 from unmask.runs.records import Records
 from unmask.runs.run import Run
-from unmask.runs.settings_record import Kind, read_settings
+from unmask.runs.settings_record import NAME, Kind, read_settings
 
 EVALUATION = Kind(
     "evaluation",
@@ -139,7 +139,8 @@ def conclude(directory: Path, settings: dict[str, Any], records: Iterable[dict[s
 
 def open_run(directory: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the settings and the records of a run, finished or not."""
-    settings = read_settings(EVALUATION, directory)
+    begun = any((directory / name).is_file() for name in (NAME, "config.json"))
+    settings = read_settings(EVALUATION, directory) if begun else None
     if settings is None or not settings.keys() >= SETTINGS_FIELDS:
         raise UsageError(
             f"{directory} holds no evaluation: give a directory that 'unmask evaluate --out' made"

@@ -30,21 +30,14 @@ from unmask.training.prepare_data import Materials, changed_text, first_model, g
 from unmask.training.report import write_result
 from unmask.training.settings import Settings
 
+MAY_CHANGE = (
+    *("steps", "decay", "average", "evaluate_every", "evaluate_rows", "save_every", "log_every"),
+    *("licence", "data_licences"),
+)
+"""What may differ when a run is resumed: how long and how often, not what is learned."""
 TRAINING = Kind(
     "training run",
-    may_change=frozenset(  # how long and how often, not what is learned
-        {
-            "steps",
-            "decay",
-            "average",
-            "evaluate_every",
-            "evaluate_rows",
-            "save_every",
-            "log_every",
-            "licence",
-            "data_licences",
-        }
-    ),
+    may_change=frozenset(MAY_CHANGE),
     prepared=("tokenizer", "tokenizer.partial", "tokens", "full"),
     earlier=(NAME, frozenset({"corpora", "steps"})),
 )
