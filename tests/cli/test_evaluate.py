@@ -96,7 +96,7 @@ def test_a_run_that_is_not_finished_says_so_beside_others(
     part.mkdir()
     lines = (made / "examples.jsonl").read_text().splitlines(keepends=True)
     (part / "examples.jsonl").write_text("".join(lines[:2]))
-    (part / "config.json").write_text((made / "config.json").read_text())
+    (part / "settings.json").write_text((made / "settings.json").read_text())
     page = tmp_path / "both.html"
     done = run("report", made, part, "--out", page)
     assert done.code == 0
@@ -114,7 +114,7 @@ def test_a_run_that_goes_on_says_where_and_that_a_torn_line_is_done_anew(
     options = ["--data", data, "--model", bert, "--examples", 5, "--methods", "product,ag", "--out", made]
     done = run("evaluate", *options)
     assert done.code == 0
-    assert "going on: 3 of 5 examples are done; the last one was cut off and is done anew" in done.err
+    assert "resuming: 3 of 5 examples are done; the last one was cut off and is done anew" in done.err
     assert (made / "summary.json").read_text() == wanted
 
 
@@ -166,7 +166,7 @@ def test_other_settings_are_refused(run: Run, bert: str, data: str, made: Path) 
 def test_a_folder_that_is_no_run_has_no_report(run: Run, tmp_path: Path, made: Path) -> None:
     done = run("report", tmp_path)
     assert done.code == 2
-    assert "is no evaluation run" in done.line
+    assert "holds no evaluation" in done.line
     done = run("report", made, "--out", tmp_path / "x.html")
     assert done.code == 2
     assert "--out is for the comparison of several runs" in done.line

@@ -93,7 +93,7 @@ class TestBlimp:
 
         assert run_blimp(directory, settings, out=out, scorer=watched) == whole
         assert len(asked) == 4  # two pairs of the four were left
-        with pytest.raises(UsageError, match=r"another run \(it differs in model, scores, weights\)"):
+        with pytest.raises(UsageError, match=r"holds another run \(model was"):
             run_blimp(directory, ScoreSettings(model="x", scores=("chain",)), out=out)
 
     def test_a_cluster_gives_the_same_accuracies(self, directory, checkpoint, tmp_path):

@@ -14,6 +14,7 @@ from unmask.evaluation import score_file as files
 from unmask.evaluation.score_file import LineScorer, ScoreSettings, count_lengths, score_file
 from unmask.inference.lengths import counted, uniform
 from unmask.inference.sentences import Reader
+from unmask.runs.workers import in_order
 from unmask.text.cloze import parse_blanks
 
 LINES = ["The old man is at the casino.", "", "a dog", "the red dog is playing", "   ", "the dog"]
@@ -117,7 +118,7 @@ def test_records_of_other_settings_or_another_file_are_not_mixed(file, settings,
     out = tmp_path / "out.jsonl"
     list(score_file(file, settings, out=out))
     other = ScoreSettings(model=settings.model, scores=("pll",))
-    with pytest.raises(UsageError, match="it differs in scores"):
+    with pytest.raises(UsageError, match="scores was pll, chain, now pll"):
         list(score_file(file, other, out=out))
     before = out.read_bytes()
     file.write_text("\n".join(LINES[:2]) + "\n")
@@ -145,7 +146,7 @@ def test_scores_under_other_lengths_of_one_name_are_not_mixed(file, settings, tm
     out = tmp_path / "out.jsonl"
     list(score_file(file, settings, out=out, lengths=counted([3, 4])))
     list(score_file(file, settings, out=out, lengths=counted([4, 3])))
-    with pytest.raises(UsageError, match="it differs in lengths"):
+    with pytest.raises(UsageError, match="lengths was"):
         next(score_file(file, settings, out=out, lengths=counted([3, 4, 4])))
 
 
@@ -245,4 +246,4 @@ def test_a_cluster_gives_the_same_records_in_the_same_order(file, settings, monk
 
 
 def test_results_wait_for_their_turn():
-    assert list(files._in_order([(2, "c"), (0, "a"), (1, "b"), (3, "d")])) == ["a", "b", "c", "d"]
+    assert list(in_order([(2, "c"), (0, "a"), (1, "b"), (3, "d")])) == ["a", "b", "c", "d"]

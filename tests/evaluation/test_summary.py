@@ -61,9 +61,13 @@ RECORDS = [
     record(2, 7, [False, False], 2.0, ids=(5, 6, 4)),
     record(3, 30, [True, False], -0.5, ids=(1, 3, 4)),
 ]
-CONFIG = {
-    "settings": {"model": "m", "data": "text=x", "pairs": "random", "candidates": "auto", "methods": METHODS}
-    | {"examples": 4},
+SETTINGS = {
+    "model": "m",
+    "data": "text=x",
+    "pairs": "random",
+    "candidates": "auto",
+    "methods": METHODS,
+    "examples": 4,
     "drawn": 4,
     "skipped": {"unlabeled": 2, "too short": 0},
 }
@@ -71,7 +75,7 @@ CONFIG = {
 
 @pytest.fixture
 def summary():
-    return summarise(RECORDS, CONFIG)
+    return summarise(RECORDS, SETTINGS)
 
 
 def test_perplexities_are_those_of_the_definition(summary):
@@ -121,11 +125,11 @@ def test_breakdowns_part_the_examples(summary):
 
 
 def test_the_order_of_the_records_does_not_matter(summary):
-    assert summarise(RECORDS[::-1], CONFIG) == summary
+    assert summarise(RECORDS[::-1], SETTINGS) == summary
 
 
 def test_one_method_and_one_example_are_enough():
-    alone = CONFIG | {"settings": CONFIG["settings"] | {"methods": ["ag"]}}
+    alone = SETTINGS | {"methods": ["ag"]}
     found = summarise(RECORDS[:1], alone)
     assert found["comparisons"] == []
     assert "P-PPL" in markdown(found)
@@ -147,11 +151,11 @@ def test_the_report_says_what_was_measured(summary):
 
 
 def test_the_report_says_what_is_missing():
-    told = facts(summarise(RECORDS[:3], CONFIG))[0]
+    told = facts(summarise(RECORDS[:3], SETTINGS))[0]
     assert "3 of 4 examples: not finished" in told
-    more = CONFIG | {"settings": CONFIG["settings"] | {"examples": 1000}}
+    more = SETTINGS | {"examples": 1000}
     assert "4 examples, all that could be drawn of 1000 asked for" in facts(summarise(RECORDS, more))[0]
-    every = CONFIG | {"settings": CONFIG["settings"] | {"examples": None}}
+    every = SETTINGS | {"examples": None}
     assert "4 examples (passed over" in facts(summarise(RECORDS, every))[0]
 
 
@@ -213,7 +217,7 @@ def test_an_axis_has_a_few_numbers_whatever_its_range(low, ratio):
 
 
 def test_runs_stand_side_by_side(summary):
-    other = summarise(RECORDS[:3], CONFIG | {"settings": CONFIG["settings"] | {"methods": ["ag"]}})
+    other = summarise(RECORDS[:3], SETTINGS | {"methods": ["ag"]})
     tables = side_by_side({"one": summary, "two": other})
     heads, rows = tables["P-PPL"]
     assert heads == ["method", "one", "two"]
@@ -241,7 +245,7 @@ def test_a_group_of_few_examples_does_not_stretch_the_axis(monkeypatch):
     )
     many = [record(n, 1, [False, False], 0.5) for n in range(12)]
     few = [record(n, 7, [False, False], gain) for n, gain in ((12, 0.5), (13, -9.0), (14, 9.0))]
-    config = CONFIG | {"drawn": 15}
+    config = SETTINGS | {"drawn": 15}
     figures.by_distance(summarise(many + few, config))
     figures.by_distance(summarise(many + [record(n, 7, [False, False], 0.5) for n in range(12, 15)], config))
     assert limits[0] == pytest.approx(limits[1])

@@ -144,10 +144,10 @@ def test_settings_that_can_not_be_are_refused(changes):
 
 
 def test_a_run_is_another_one_when_a_file_holds_something_else_in_as_many_bytes(tmp_path):
-    before = settings(tmp_path, "t.tsv", GOOD).record()
+    before = settings(tmp_path, "t.tsv", GOOD).to_dict()
     swapped = GOOD.replace("dog\tanimal", "dog\tthing").replace("house\tthing", "house\tanimal")
     assert len(swapped) == len(GOOD)
-    after = settings(tmp_path, "t.tsv", swapped).record()
+    after = settings(tmp_path, "t.tsv", swapped).to_dict()
     assert {name for name in before if before[name] != after[name]} == {"train_digest", "dev_digest"}
 
 

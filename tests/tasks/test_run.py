@@ -2,10 +2,8 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -140,33 +138,6 @@ def test_two_processes_learn_what_one_learns(tmp_path, checkpoint):
     )
     for name, weight in one.items():
         torch.testing.assert_close(weight, two[name], atol=1e-3, rtol=1e-2)
-
-
-@pytest.mark.usefixtures("one_thread")
-def test_a_killed_run_ends_as_if_it_had_not_been_killed(tmp_path, checkpoint):
-    settings = toy.settings(
-        tmp_path / "data", checkpoint("bert"), epochs=12, dropout=0.1, evaluate_every=4, patience=0
-    )
-    (tmp_path / "settings.json").write_text(json.dumps(asdict(settings)))
-    unbroken = finetune(settings, tmp_path / "unbroken")
-    broken = tmp_path / "broken"
-    command = [sys.executable, str(SCRIPT), str(tmp_path / "settings.json"), str(broken)]
-    victim = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL)
-    while len(list(broken.glob("checkpoint-*/trainer_state.json"))) < 2:
-        assert victim.poll() is None, "the run ended before it could be killed"
-        time.sleep(0.01)
-    victim.send_signal(signal.SIGKILL)
-    victim.wait()
-    assert not (broken / "model").exists()
-    resumed = finetune(settings, broken)
-    assert resumed.scores == unbroken.scores
-    left, right = (
-        {(e["step"], name): e[name] for e in run.history for name in e if name == "loss" or "eval_" in name}
-        for run in (unbroken, resumed)
-    )
-    assert left == right
-    one, other = (TunedModel.load(run.model, device="cpu").model.state_dict() for run in (unbroken, resumed))
-    assert all(torch.equal(one[name], other[name]) for name in one)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_a_line_tells_step_loss_rate_and_time_left(state, capsys):
     assert second == "step 20/100  held out: wiki 3.5000"
 
 
-def test_the_time_of_all_sittings_is_kept_with_the_logs(state):
+def test_the_time_of_all_attempts_is_kept_with_the_logs(state):
     state.log_history = [
         {"loss": 1.0, "seconds": 100.0},
         {"loss": 0.9},

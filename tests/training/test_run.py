@@ -4,7 +4,6 @@ import json
 import math
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -81,36 +80,6 @@ def losses(out):
             {(entry["step"], name): entry[name] for name in entry if name.endswith(("loss", "accuracy"))}
         )
     return {key: value for key, value in kept.items() if key[1] != "train_loss"}
-
-
-def test_a_killed_run_ends_as_if_it_had_not_been_killed(tmp_path, toy_tokenizer):
-    settings = write_settings(tmp_path / "text", toy_tokenizer)
-    unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
-    finished = run(settings, unbroken)
-    assert finished.returncode == 0, finished.stderr
-    victim = subprocess.Popen(
-        [sys.executable, str(SCRIPT), str(settings), str(broken)],
-        env=environment(),
-        stderr=subprocess.DEVNULL,
-    )
-    while not list(broken.glob("checkpoint-*/trainer_state.json")):
-        assert victim.poll() is None, "the run ended before it could be killed"
-        time.sleep(0.01)
-    time.sleep(random.Random(7).random() * 0.3)
-    victim.send_signal(signal.SIGKILL)
-    victim.wait()
-    assert not (broken / "model").exists()
-    resumed = run(settings, broken)
-    assert resumed.returncode == 0, resumed.stderr
-    assert results(broken)["held_out"] == results(unbroken)["held_out"]
-    assert losses(broken) == losses(unbroken)
-    left, right = (
-        torch.cat(
-            [weight.flatten() for weight in AutoModelForMaskedLM.from_pretrained(out / "model").parameters()]
-        )
-        for out in (unbroken, broken)
-    )
-    assert torch.equal(left, right)
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import shutil
 from collections import namedtuple
 from dataclasses import replace
@@ -16,8 +15,16 @@ from typer.testing import CliRunner
 
 from unmask.cli import train as command
 from unmask.errors import RunError, UsageError
-from unmask.runs.directory import alone, claim, last_checkpoint, refuse_full_disk
+from unmask.runs.checkpoints import check_disk_space, last_checkpoint
+from unmask.runs.run import Run
 from unmask.training import train
+from unmask.training.run import TRAINING
+
+
+def claim(out, settings):
+    """Claim a directory as a run does, and resume it with these settings."""
+    with Run.in_directory(TRAINING, out, settings.to_dict()) as run:
+        run.update_settings(settings.to_dict())
 
 
 def test_a_corpus_smaller_than_a_batch(settings, tmp_path):
@@ -39,47 +46,15 @@ def test_a_fresh_model_without_tokenizer_or_vocabulary(settings, tmp_path):
     refusal(UsageError, "needs a tokenizer", replace(settings, vocabulary=0), tmp_path / "run")
 
 
-def test_an_output_directory_of_another_run_is_left_as_it_is(settings, tmp_path):
-    out = tmp_path / "run"
-    claim(out, settings)
-    (out / "checkpoint-2").mkdir()  # without work of its own, it would be taken over
-    before = (out / "settings.json").read_bytes()
-    refusal(UsageError, "holds another run .rate was 0.15, now 0.4", replace(settings, rate=0.4), out)
-    assert (out / "settings.json").read_bytes() == before
-
-
-def test_a_directory_that_is_no_run_is_left_as_it_is(settings, tmp_path):
-    out = tmp_path / "home"
-    out.mkdir()
-    (out / "diary.txt").write_text("dear diary")
-    refusal(UsageError, "not a training run", settings, out)
-    assert [path.name for path in out.iterdir()] == ["diary.txt"]
-
-
 @pytest.mark.parametrize("content", ['{"colour": "blue"}', "[1, 2]"])
 def test_settings_of_something_else_are_left_as_they_are(settings, tmp_path, content):
     out = tmp_path / "home"
     (out / "tokenizer").mkdir(parents=True)
     (out / "tokenizer" / "mine.txt").write_text("mine")
     (out / "settings.json").write_text(content)
-    refusal(UsageError, "not a training run", settings, out)
+    refusal(UsageError, "holds no training run", settings, out)
     assert (out / "settings.json").read_text() == content
     assert (out / "tokenizer" / "mine.txt").exists()
-
-
-def test_a_refused_run_beside_other_files_is_not_taken_over(settings, tmp_path):
-    out = tmp_path / "run"
-    claim(out, settings)
-    (out / "notes.txt").write_text("mine")
-    refusal(UsageError, "holds another run", replace(settings, rate=0.4), out)
-
-
-def test_two_processes_do_not_share_a_directory(settings, tmp_path):
-    out = tmp_path / "run"
-    with alone(out):
-        refusal(RunError, "another process is at work", settings, out)
-    assert not out.exists()  # nothing was done in it
-    assert train(settings, out).model.exists()
 
 
 def test_fewer_steps_than_were_done_are_refused(settings, tmp_path):
@@ -183,7 +158,7 @@ def test_another_spelling_of_a_path_is_the_same_run(settings, tmp_path, monkeypa
 def test_more_steps_are_the_same_run(settings, tmp_path):
     claim(tmp_path / "run", settings)
     claim(tmp_path / "run", replace(settings, steps=100, decay=50))
-    assert json.loads((tmp_path / "run" / "settings.json").read_text())["steps"] == 100
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["settings"]["steps"] == 100
 
 
 def test_a_checkpoint_cut_short_is_passed_over(tmp_path):
@@ -208,9 +183,9 @@ def test_checkpoints_that_are_there_need_no_room(tmp_path, monkeypatch):
         (tmp_path / f"checkpoint-{step}" / "trainer_state.json").write_text(f'{{"global_step": {step}}}')
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(100, 99, 15_000))
-    refuse_full_disk(tmp_path, parameters=1000)  # 12,000 bytes each
+    check_disk_space(tmp_path, parameters=1000)  # 12,000 bytes each
     with pytest.raises(RunError, match="make room"):
-        refuse_full_disk(tmp_path, parameters=1000, kept=3)
+        check_disk_space(tmp_path, parameters=1000, kept=3)
 
 
 def test_a_disk_that_fills_up_is_one_line_and_the_run_can_go_on(settings, tmp_path, monkeypatch):
@@ -225,19 +200,6 @@ def test_a_disk_that_fills_up_is_one_line_and_the_run_can_go_on(settings, tmp_pa
     assert last_checkpoint(out) == str(out / "checkpoint-4")
     monkeypatch.undo()
     assert (train(settings, out).model / "model.safetensors").exists()
-
-
-def test_a_file_system_that_refuses_large_files_is_one_line(settings, tmp_path):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    import signal
-
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
-        refusal(RunError, "disk is full", settings, tmp_path / "run")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_a_causal_checkpoint(settings, tmp_path):
@@ -302,7 +264,7 @@ def test_after_a_refusal_the_corrected_command_runs(settings, tmp_path):
     train(replace(settings, steps=2), out)
 
 
-def test_a_corpus_that_changed_between_two_sittings_is_refused(settings, tmp_path):
+def test_a_corpus_that_changed_between_two_attempts_is_refused(settings, tmp_path):
     out = tmp_path / "run"
     short = replace(settings, steps=2, save_every=2)
     train(short, out)
@@ -357,4 +319,4 @@ def test_the_command_trains_and_its_options_override_the_file(settings, tmp_path
     answer = CliRunner().invoke(app, [*asked.split(), "--warmup", "0", "--decay", "1", "--batch", "4"])
     assert answer.exit_code == 0, answer.output
     assert "| toy |" in answer.stdout
-    assert json.loads((tmp_path / "run" / "settings.json").read_text())["steps"] == 2
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["settings"]["steps"] == 2

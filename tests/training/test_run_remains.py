@@ -11,7 +11,7 @@ import pytest
 from refusing import refusal
 
 from unmask.errors import RunError, UsageError
-from unmask.runs.directory import last_checkpoint, whole_checkpoints
+from unmask.runs.checkpoints import last_checkpoint, whole_checkpoints
 from unmask.training import train
 
 

@@ -13,7 +13,7 @@ def test_a_file_is_read_and_overridden(tmp_path):
     settings = read_settings(path, steps=700, seed=None)
     assert (settings.rate, settings.steps, settings.seed, settings.body_rate) == (0.4, 700, 0, 1.0)
     assert settings.corpora == ("a.txt",)
-    assert settings.record()["shares"] == {"a": 1.0}
+    assert settings.to_dict()["shares"] == {"a": 1.0}
 
 
 @pytest.mark.parametrize(

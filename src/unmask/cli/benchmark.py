@@ -24,7 +24,7 @@ PairCandidates = Annotated[
     int, typer.Option("--candidates", "-k", min=1, help="Tokens a blank on which a pair is joined.")
 ]
 Out = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Keep the records here; a killed run goes on where it was.")
+    Path | None, typer.Option("--out", "-o", help="Keep the records here; a killed run is resumed.")
 ]
 
 

@@ -20,7 +20,8 @@ def evaluate(
         str, typer.Option("--data", help="snli=DIR, xsum=FILE, text=FILE (.gz too), or hub:NAME[:SPLIT].")
     ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder of the run; one that holds this run is gone on with.")
+        Path,
+        typer.Option("--out", "-o", help="Directory of the run; one that holds the same run is resumed."),
     ],
     model: o.Model = "english",
     pairs: Annotated[
@@ -44,7 +45,7 @@ def evaluate(
     json: o.Json = False,
     **query: Any,
 ) -> None:
-    """Measure every construction on a data set; a killed run goes on where it was."""
+    """Measure every construction on a data set; a killed run is resumed."""
     from unmask.errors import UsageError
     from unmask.evaluation.run import evaluate as run
     from unmask.evaluation.settings import Settings

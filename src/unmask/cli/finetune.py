@@ -23,7 +23,7 @@ app = typer.Typer(
 
 Train = Annotated[Path, typer.Option("--train", help="The file to learn from.")]
 Out = Annotated[
-    Path, typer.Option("--out", "-o", help="Directory of the run; one that holds this run is gone on with.")
+    Path, typer.Option("--out", "-o", help="Directory of the run; one that holds the same run is resumed.")
 ]
 Dev = Annotated[
     Path | None, typer.Option("--dev", help="The file to evaluate on [default: a tenth of --train].")

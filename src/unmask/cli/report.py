@@ -26,7 +26,7 @@ def report(
     from unmask.evaluation.run import conclude, open_run
     from unmask.evaluation.summary import summarise
     from unmask.lazy import require
-    from unmask.runs.records import write_whole
+    from unmask.runs.disk import write_whole
 
     require("the report", "evaluate", "matplotlib")
     if len({run.resolve() for run in runs}) < len(runs):
@@ -46,8 +46,8 @@ def report(
         return
     summaries = {}
     for name, run in zip(names, runs, strict=True):
-        config, records = open_run(run)
-        summaries[name] = summarise(records, config)
+        settings, records = open_run(run)
+        summaries[name] = summarise(records, settings)
     tell([f"{n}: {examples_told(s)}" for n, s in summaries.items() if s["examples"] < s["drawn"]])
     if out is not None:
         write_whole(out, comparison_page(summaries))

@@ -27,7 +27,7 @@ Lengths = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", help="Of a file: keep the records here; a killed run goes on where it was."),
+    typer.Option("--out", "-o", help="Of a file: keep the records here; a killed run is resumed."),
 ]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Of a file: workers on the Ray cluster.")

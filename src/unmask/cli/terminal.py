@@ -88,9 +88,9 @@ class Ticker(Bar):
         super().started(stage, total)
 
     def resumed(self, done: int, total: int, torn: bool) -> None:
-        """Say where the work goes on."""
+        """Say how much of the work was done before."""
         again = "; the last one was cut off and is done anew" if torn else ""
-        sys.stderr.write(f"going on: {done} of {total} {self._unit} are done{again}\n")
+        sys.stderr.write(f"resuming: {done} of {total} {self._unit} are done{again}\n")
 
     def advanced(self, units: int) -> None:
         """Move the bar on, or say how far the work is."""

@@ -16,7 +16,7 @@ from unmask.lazy import require
 def train(
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", help="Directory of the run; one that holds this run is gone on with."),
+        typer.Option("--out", "-o", help="Directory of the run; one that holds the same run is resumed."),
     ],
     corpus: Annotated[
         list[str] | None,
@@ -114,7 +114,7 @@ def train(
         bool, typer.Option(help="Started with nice, use only the cores that others leave free.")
     ] = False,
 ) -> None:
-    """Train a masked language model from plain text; a killed run goes on where it was."""
+    """Train a masked language model from plain text; a killed run is resumed."""
     require("training", "train", "accelerate", "matplotlib")
     from unmask.training import read_settings
     from unmask.training import train as run

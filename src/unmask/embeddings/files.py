@@ -1,36 +1,50 @@
 """Embedding a whole file: streamed in chunks, resumable, over a Ray cluster if asked.
 
-Each chunk of texts is written into `OUT.partial/` as soon as it is done, under its number and with a digest
-of its texts, so a killed run has lost at most one; the same command goes on with the rest, and does those
-anew whose texts have changed meanwhile. When all are there they are joined, in order, into OUT. Chunks depend
-on the input alone, not on who computes them, so any mixture of sittings and machines gives one result.
+The run's directory is `OUT.partial/`. The vectors of each chunk of texts go into a file of their own, and
+then its record is made, under its number and a digest of its texts: a killed run has lost at most one chunk,
+and chunks whose texts have changed meanwhile are done anew. In the end they are joined, in order, into OUT.
+Chunks depend on the input alone, so any mixture of attempts and machines gives one result.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import shutil
+import os
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unmask.embeddings.encoder import Encoder
-from unmask.embeddings.formats import Chunk, check_format, units_file, write
+from unmask.embeddings.formats import Rows, check_format, units_file, write
 from unmask.embeddings.standardise import Standardiser
-from unmask.embeddings.texts import Text, chunks_of, numbered_texts, read_texts
-from unmask.errors import UsageError
+from unmask.embeddings.texts import Text, numbered_texts, read_texts
+from unmask.errors import RunError, UsageError
 from unmask.models.embedded import absolute, weights_digest
 from unmask.progress import Progress, silent
-from unmask.runs.directory import alone, claim, disk_failure
+from unmask.runs.claim import remove
+from unmask.runs.run import Run
+from unmask.runs.settings_record import NAME, Kind
+from unmask.runs.workers import in_batches
 from unmask.text.reading import LongTexts, Pooling, Splitting, UnitKind
 
+CHUNKS = "chunks"
+VECTORS = Kind(
+    "run of 'unmask embed'",
+    records="records.jsonl",
+    may_change=frozenset({"allow_pickle"}),
+    prepared=(CHUNKS,),
+    earlier=(NAME, frozenset({"texts", "unit", "weights"})),
+)
 TEXTS_A_CHUNK = 256
 Numbered = tuple[int, Text]  # a text and the number of its line, from 0
+Chunk = tuple[str, list[Numbered]]  # its key and its texts
 
 
 @dataclass(frozen=True)
@@ -48,8 +62,8 @@ class Wanted:
     device: str = "auto"
     allow_pickle: bool = False
 
-    def record(self) -> dict[str, Any]:
-        """The settings as JSON knows them; weights and statistics count by what they hold."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain data; weights and statistics count by what they hold."""
         statistics = None
         if self.standardiser is not None and Path(self.standardiser).is_file():
             statistics = hashlib.sha256(Path(self.standardiser).read_bytes()).hexdigest()[:24]
@@ -75,77 +89,66 @@ class Written:
 
 @dataclass(frozen=True)
 class Embedded:
-    """A chunk that is done: vectors, units, and what its texts were and what happened to them."""
+    """A chunk that is done: its vectors and units, and how many there are of what."""
 
+    key: str
     vectors: np.ndarray[Any, Any]
     units: list[dict[str, Any]]
-    texts: int
-    vanished: int
-    overlong: int
-    digest: str  # of the texts
+    about: dict[str, int]
 
 
 def embed_file(wanted: Wanted, out: Path, *, ray: str | None = None, progress: Progress = silent) -> Written:
-    """Write the vectors of a file's texts; a run that was killed goes on where it was."""
+    """Write the vectors of a file's texts; a killed run is resumed."""
     check_format(out)
     if out.exists():
         raise UsageError(f"'{out}' exists: give another name, or remove it first")
     partial = out.with_name(out.name + ".partial")
-    try:
-        with alone(partial):
-            return _embed_file(wanted, out, partial, ray, progress)
-    except OSError as error:
-        raise disk_failure(error, out) from error
+    with Run.in_directory(VECTORS, partial, wanted.to_dict()) as run:
+        (partial / CHUNKS).mkdir(exist_ok=True)
+        records = {record["key"]: record for record in run}
+        keys: list[str] = []
+
+        def tasks() -> Iterator[Chunk]:
+            """Read the chunks, and note the order of those that there are now."""
+            for number, texts in enumerate(in_batches(numbered_texts(wanted.texts), TEXTS_A_CHUNK)):
+                keys.append(key_of(number, texts))
+                yield keys[-1], texts
+
+        for record in run.work(
+            tasks(),
+            chunk_encoder(wanted),
+            key=itemgetter(0),
+            keep=lambda found: _keep(partial, found),
+            ray=ray,
+            total=0 if wanted.texts == "-" else _count(wanted.texts),
+            done=sum(record["texts"] for record in records.values()),
+            units=lambda batch: sum(found.about["texts"] for found in batch),
+            stage="texts",
+            progress=progress,
+        ):
+            records[record["key"]] = record
+        if not keys:
+            remove(partial)
+            raise UsageError(f"{wanted.texts}: expected at least one text, one per line, got none")
+        written = _join(wanted, partial, out, [records[key] for key in keys])
+        remove(partial)
+    return written
 
 
-def _embed_file(wanted: Wanted, out: Path, partial: Path, ray: str | None, progress: Progress) -> Written:
-    claim(
-        partial,
-        wanted,
-        "a run of 'unmask embed'",
-        f"it is in the way of '{out}'; remove it, or give another --out",
-    )
-    chunks = chunks_of(numbered_texts(wanted.texts), TEXTS_A_CHUNK)
-    todo = _unfinished(chunks, partial, progress)
-    encode = chunk_encoder(wanted)
-    progress.started("texts", 0 if wanted.texts == "-" else _count(wanted.texts))
-    try:
-        for number, found in _spread(todo, encode, ray):
-            _keep(partial / f"{number:08}.npz", found)
-            progress.advanced(found.texts)
-    finally:
-        progress.finished()
-    return _join(wanted, partial, out)
-
-
-def _unfinished(
-    chunks: Iterable[list[Numbered]], partial: Path, progress: Progress
-) -> Iterator[tuple[int, list[Numbered]]]:
-    """Return the chunks that are not done yet; what is left of a longer input is removed."""
-    held = {int(path.stem): path for path in partial.glob("*.npz")}
-    for number, texts in enumerate(chunks):
-        path = held.pop(number, None)
-        if path is not None and _about(path).get("digest") == digest_of(texts):
-            progress.advanced(len(texts))
-        else:
-            yield number, texts
-    for path in held.values():
-        path.unlink()
-
-
-def digest_of(texts: list[Numbered]) -> str:
+def key_of(number: int, texts: list[Numbered]) -> str:
     """Return what tells a chunk of texts from any other."""
-    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+    return f"{number:08}-{digest[:24]}"
 
 
-def chunk_encoder(wanted: Wanted) -> Callable[[], Callable[[tuple[int, list[Numbered]]], Embedded]]:
-    """Return a maker of the function that embeds one chunk; the model is opened where it is called."""
+def chunk_encoder(wanted: Wanted) -> Callable[[], Callable[[list[Chunk]], list[Embedded]]]:
+    """Return a maker of the function that embeds chunks; the model is opened where it is called."""
 
     # a worker on a cluster has another working directory
     model = absolute(wanted.model)
     statistics = Path(wanted.standardiser).resolve() if wanted.standardiser else None
 
-    def make() -> Callable[[tuple[int, list[Numbered]]], Embedded]:
+    def make() -> Callable[[list[Chunk]], list[Embedded]]:
         encoder = Encoder.load(model, device=wanted.device, allow_pickle=wanted.allow_pickle)
         choice = encoder.layers(wanted.layers)
         reader = encoder.reader(
@@ -153,8 +156,7 @@ def chunk_encoder(wanted: Wanted) -> Callable[[], Callable[[tuple[int, list[Numb
         )
         even = Standardiser.load(statistics, choice.name, encoder.weights) if statistics else None
 
-        def embed(task: tuple[int, list[Numbered]]) -> Embedded:
-            _, texts = task
+        def embed(key: str, texts: list[Numbered]) -> Embedded:
             readings = list(reader.read_all(text for _, text in texts))
             (vectors,) = encoder.embed(readings, reader, [choice])
             vectors = even.apply(vectors) if even is not None else vectors
@@ -163,79 +165,54 @@ def chunk_encoder(wanted: Wanted) -> Callable[[], Callable[[tuple[int, list[Numb
                 for (line, _), reading in zip(texts, readings, strict=True)
                 for unit in reading.units
             ]
-            return Embedded(
-                vectors,
-                units,
-                len(texts),
-                sum(reading.vanished for reading in readings),
-                sum(reading.overlong for reading in readings),
-                digest_of(texts),
-            )
+            about = {
+                "rows": len(vectors),
+                "width": vectors.shape[1],
+                "texts": len(texts),
+                "vanished": sum(reading.vanished for reading in readings),
+                "overlong": sum(reading.overlong for reading in readings),
+            }
+            return Embedded(key, vectors, units, about)
 
-        return embed
+        return lambda chunks: [embed(*chunk) for chunk in chunks]
 
     return make
 
 
-def _spread(todo: Iterator[Any], make: Any, ray: str | None) -> Iterator[tuple[int, Embedded]]:
-    if ray is None:
-        embed = make()
-        for task in todo:
-            yield task[0], embed(task)
-        return
-    from unmask.runs.cluster import spread
-
-    numbers: list[int] = []
-
-    def tasks() -> Iterator[Any]:
-        for task in todo:
-            numbers.append(task[0])
-            yield task
-
-    for index, found in spread(tasks(), make, address=ray):
-        yield numbers[index], found
+def _keep(partial: Path, found: Embedded) -> dict[str, Any]:
+    """Write the vectors and units of a chunk, and return its record, which says that they are whole."""
+    with _chunk_file(partial, found.key).open("wb") as stream:
+        units = np.frombuffer(json.dumps(found.units).encode(), np.uint8)
+        np.savez(stream, vectors=found.vectors, units=units)
+        stream.flush()
+        os.fsync(stream.fileno())
+    return {"key": found.key, **found.about}
 
 
-def _keep(path: Path, found: Embedded) -> None:
-    """Write a chunk beside its place and move it there: a file under its name is whole."""
-    about = {name: value for name, value in vars(found).items() if name != "vectors"}
-    beside = path.with_suffix(".writing")
-    with beside.open("wb") as stream:
-        np.savez(stream, vectors=found.vectors, about=np.frombuffer(json.dumps(about).encode(), np.uint8))
-    beside.replace(path)
+def _kept(partial: Path, key: str) -> Rows:
+    path = _chunk_file(partial, key)
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            return held["vectors"], json.loads(held["units"].tobytes())
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        raise RunError(f"{path} is damaged: remove {partial} and start the same command again") from None
 
 
-def _kept(path: Path) -> tuple[np.ndarray[Any, Any], dict[str, Any]]:
-    with np.load(path, allow_pickle=False) as held:
-        return held["vectors"], json.loads(held["about"].tobytes())
+def _chunk_file(partial: Path, key: str) -> Path:
+    return partial / CHUNKS / f"{key}.npz"
 
 
-def _about(path: Path) -> dict[str, Any]:
-    with np.load(path, allow_pickle=False) as held:
-        found: dict[str, Any] = json.loads(held["about"].tobytes())
-        return found
-
-
-def _join(wanted: Wanted, partial: Path, out: Path) -> Written:
-    paths = sorted(partial.glob("*.npz"))
-    if not paths:
-        shutil.rmtree(partial)
-        raise UsageError(f"{wanted.texts}: expected at least one text, a line each, got none")
+def _join(wanted: Wanted, partial: Path, out: Path, records: list[dict[str, Any]]) -> Written:
+    """Write the chunks of the present texts, in their order, into one file."""
     counts: Counter[str] = Counter()
-    width = 0
-    for path in paths:
-        vectors, about = _kept(path)
-        width = vectors.shape[1]
-        counts.update(
-            {name: about[name] for name in ("texts", "vanished", "overlong")} | {"rows": len(vectors)}
-        )
+    for record in records:
+        counts.update({name: record[name] for name in ("rows", "texts", "vanished", "overlong")})
+    width = records[-1]["width"]
 
-    def chunks() -> Iterator[Chunk]:
-        for path in paths:
-            vectors, about = _kept(path)
-            yield vectors, about["units"]
+    def chunks() -> Iterator[Rows]:
+        return (_kept(partial, record["key"]) for record in records)
 
-    source: Any = chunks()
+    source: Iterable[Rows] = chunks()
     if wanted.unit == "type":
         merged = average_types(chunks(), width)
         counts["rows"] = len(merged[0])
@@ -246,13 +223,12 @@ def _join(wanted: Wanted, partial: Path, out: Path) -> Written:
     if units_file(beside).exists():
         units_file(beside).replace(units_file(out))
     beside.replace(out)
-    shutil.rmtree(partial)
     return Written(
         out, counts["rows"], width, counts["texts"], counts["vanished"], counts["overlong"], wanted.layers
     )
 
 
-def average_types(chunks: Iterator[Chunk], width: int) -> Chunk:
+def average_types(chunks: Iterable[Rows], width: int) -> Rows:
     """Return one static vector a distinct word: the mean of its contextual ones, the commonest first."""
     sums: dict[str, np.ndarray[Any, Any]] = {}
     counts: Counter[str] = Counter()

@@ -17,7 +17,7 @@ from unmask.errors import UsageError
 from unmask.lazy import require
 
 Units = list[dict[str, Any]]
-Chunk = tuple[np.ndarray[Any, Any], Units]
+Rows = tuple[np.ndarray[Any, Any], Units]  # vectors, and the unit of each
 SUFFIXES = (".npy", ".parquet", ".safetensors")
 
 
@@ -34,13 +34,13 @@ def units_file(out: Path) -> Path:
     return out.with_name(out.name + ".units.jsonl")
 
 
-def write(out: Path, chunks: Iterable[Chunk], rows: int, width: int, about: dict[str, str]) -> None:
+def write(out: Path, chunks: Iterable[Rows], rows: int, width: int, about: dict[str, str]) -> None:
     """Write chunks of `rows` vectors in all; `about` says what they are, where the format has a place."""
     writers = {".npy": _write_npy, ".safetensors": _write_safetensors, ".parquet": _write_parquet}
     writers[out.suffix](out, chunks, rows, width, about)
 
 
-def _write_npy(out: Path, chunks: Iterable[Chunk], rows: int, width: int, _about: dict[str, str]) -> None:
+def _write_npy(out: Path, chunks: Iterable[Rows], rows: int, width: int, _about: dict[str, str]) -> None:
     header = {"descr": "<f4", "fortran_order": False, "shape": (rows, width)}
     with out.open("wb") as stream:
         np.lib.format.write_array_header_1_0(stream, header)
@@ -49,7 +49,7 @@ def _write_npy(out: Path, chunks: Iterable[Chunk], rows: int, width: int, _about
 
 
 def _write_safetensors(
-    out: Path, chunks: Iterable[Chunk], rows: int, width: int, about: dict[str, str]
+    out: Path, chunks: Iterable[Rows], rows: int, width: int, about: dict[str, str]
 ) -> None:
     """The format is 8 bytes of the header's length, the header in JSON, and the numbers."""
     entry = {"dtype": "F32", "shape": [rows, width], "data_offsets": [0, 4 * rows * width]}
@@ -61,14 +61,14 @@ def _write_safetensors(
             stream.write(vectors.astype("<f4").tobytes())
 
 
-def _with_units_beside(out: Path, chunks: Iterable[Chunk]) -> Iterator[np.ndarray[Any, Any]]:
+def _with_units_beside(out: Path, chunks: Iterable[Rows]) -> Iterator[np.ndarray[Any, Any]]:
     with units_file(out).open("w", encoding="utf-8") as beside:
         for vectors, units in chunks:
             beside.writelines(json.dumps(unit, ensure_ascii=False) + "\n" for unit in units)
             yield vectors
 
 
-def _write_parquet(out: Path, chunks: Iterable[Chunk], _rows: int, width: int, about: dict[str, str]) -> None:
+def _write_parquet(out: Path, chunks: Iterable[Rows], _rows: int, width: int, about: dict[str, str]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -21,9 +21,10 @@ import numpy as np
 
 from unmask.embeddings.encoder import Encoder
 from unmask.embeddings.standardise import Array, Moments, Standardiser
-from unmask.embeddings.texts import Text, chunks_of
+from unmask.embeddings.texts import Text
 from unmask.errors import UsageError
 from unmask.progress import Progress, silent
+from unmask.runs.workers import in_batches
 
 TEXTS_A_CHUNK = 256
 REMEDIES = ("raw", "standardised", "top removed")
@@ -118,7 +119,7 @@ def survey(
     progress.started("texts", len(drawn))
     try:
         for half, part in enumerate((drawn[::2], drawn[1::2])):
-            for chunk in chunks_of(part, TEXTS_A_CHUNK):
+            for chunk in in_batches(part, TEXTS_A_CHUNK):
                 found = encoder.embed(list(reader.read_all(chunk)), reader, choices)
                 for into, vectors in zip(halves[half], found, strict=True):
                     into.append(vectors)

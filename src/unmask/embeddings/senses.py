@@ -27,9 +27,9 @@ import numpy as np
 from unmask.embeddings.encoder import Encoder
 from unmask.embeddings.sense_corpus import Gold, Instance, Sentence
 from unmask.embeddings.standardise import Array, Moments, Standardiser
-from unmask.embeddings.texts import chunks_of
 from unmask.errors import RunError, UsageError
 from unmask.progress import Progress, silent
+from unmask.runs.workers import in_batches
 
 SENTENCES_A_CHUNK = 512
 Entry = tuple[str, str]  # lemma and part of speech
@@ -122,7 +122,7 @@ def instance_vectors(
     choice = encoder.layers(layers)
     progress.started("sentences", total)
     try:
-        for chunk in chunks_of(sentences, SENTENCES_A_CHUNK):
+        for chunk in in_batches(sentences, SENTENCES_A_CHUNK):
             readings, homes = [], []
             for sentence in chunk:
                 reading = reader.read_words(sentence.words)

@@ -6,16 +6,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from unmask.errors import UsageError
 from unmask.text.lines import read_lines
 
 Text = str | Sequence[str]
-Item = TypeVar("Item")
 
 
 def read_texts(path: str | Path) -> Iterator[Text]:
@@ -43,10 +40,3 @@ def _structured(path: str | Path, number: int, line: str) -> Text:
     if isinstance(found, list) and found and all(isinstance(word, str) and word.strip() for word in found):
         return found
     raise UsageError(f'{path}, line {number}: expected {{"text": "..."}} or {{"words": ["...", ...]}}')
-
-
-def chunks_of(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Return items in lists of a size; the last may be shorter."""
-    rest = iter(items)
-    while chunk := list(islice(rest, size)):
-        yield chunk

@@ -1,6 +1,6 @@
-"""One example, examined: from two blanked tokens to a record of every construction's metrics.
+"""One example, evaluated: from two blanked tokens to a record of every construction's metrics.
 
-`Examiner` is what runs in each worker. Its answer depends on the example, the model and the settings alone,
+`Evaluator` is what runs in each worker. Its answer depends on the example, the model and the settings alone,
 and is plain data: one line of `examples.jsonl`.
 """
 
@@ -29,8 +29,8 @@ SHOWN = 5
 """How many likely tokens a side, beside the true one, the small table of a joint in the report has."""
 
 
-class Examiner:
-    """Examines examples with a model that is loaded once."""
+class Evaluator:
+    """Evaluates examples with a model that is loaded once."""
 
     def __init__(self, mlm: MaskedLM, settings: Settings) -> None:
         tokens = tokens_of(settings.query, mlm)
@@ -42,7 +42,11 @@ class Examiner:
         self._query = replace(settings.query, include=pivots)
         self._goes_on, self._ends = word_parts(mlm.vocabulary)[1], ends_in_mark(mlm.vocabulary)
 
-    def __call__(self, example: Example) -> dict[str, Any]:
+    def __call__(self, examples: list[Example]) -> list[dict[str, Any]]:
+        """Return the records of examples."""
+        return [self.evaluate_example(example) for example in examples]
+
+    def evaluate_example(self, example: Example) -> dict[str, Any]:
         """Return the record of an example."""
         start = time.perf_counter()
         vocabulary = self.mlm.vocabulary
@@ -88,12 +92,12 @@ class Examiner:
         return bool(self._goes_on[example.ids[position]])
 
 
-def make_examiner(
+def make_evaluator(
     settings: Settings, *, device: str = "auto", memory: int | str = "4GB", allow_pickle: bool = False
-) -> Examiner:
-    """Load the model that the settings name, and return its examiner: what a worker process calls."""
+) -> Evaluator:
+    """Load the model that the settings name, and return its evaluator: what a worker process calls."""
     mlm = load(settings.model, device=device, memory=memory, allow_pickle=allow_pickle)
-    return Examiner(mlm, settings)
+    return Evaluator(mlm, settings)
 
 
 def _rows_of(table: PairConditionals, truth: tuple[int, int]) -> tuple[int, int]:

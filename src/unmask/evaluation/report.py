@@ -12,7 +12,7 @@ from typing import Any
 
 from unmask.evaluation import figures
 from unmask.evaluation.summary import PERPLEXITIES
-from unmask.runs.records import write_whole
+from unmask.runs.disk import write_whole
 
 HEADS = {
     "p_ppl": "P-PPL",

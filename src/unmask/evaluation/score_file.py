@@ -4,17 +4,17 @@ Lines are read and scored some at a time, so that a file of any size takes no mo
 line becomes one record, in the order of the file. An empty line keeps its place and has null scores, and so
 does, with a note, a line that is longer than the model's window, or that spells one of its special tokens: a
 mask in a sentence is a blank, and no token to be scored. A line with tokens that the model does not know is
-scored, with a note. With a file of records (`unmask.runs.records`) a killed run goes on where it was.
+scored, with a note. With a file of records a killed run is resumed (`unmask.runs.run`).
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from unmask.errors import UsageError
 from unmask.inference.lengths import Lengths
@@ -25,7 +25,8 @@ from unmask.inference.sentences import Reader, Sentence
 from unmask.models.embedded import absolute, weights_digest
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
-from unmask.runs.records import Records
+from unmask.runs.run import Run
+from unmask.runs.settings_record import Kind
 from unmask.text.cloze import unknown_note
 from unmask.text.lines import Line, read_lines
 from unmask.text.support import Support
@@ -33,10 +34,9 @@ from unmask.text.support import Support
 LINES_AT_ONCE = 64
 WORK_AT_ONCE = 2**18
 """The sum of squared characters of lines scored together: records come steadily, however long these are."""
-SETTINGS = "settings"
+SCORES_OF_A_FILE = Kind("scores of a file")
 Record = dict[str, Any]
 Scorer = Callable[[list[Line]], list[Record]]
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class ScoreSettings:
             raise UsageError(f"sentences are scored over the support all or words, got '{self.support}'")
         Query(candidates=self.candidates, truncate=self.truncate)
 
-    def lasting(self) -> dict[str, Any]:
-        """What the records depend on, as JSON gives it back."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the records depend on as plain data; the weights count by what they hold."""
         fixed = {name: value for name, value in asdict(self).items() if name not in ("device", "memory")}
         return fixed | {"scores": list(self.scores), "weights": weights_digest(self.model)}
 
@@ -183,52 +183,27 @@ def score_file(
     settings.check()
     if out is not None and out.exists() and path.exists() and out.samefile(path):
         raise UsageError(f"{path} is the file that is scored: give another --out for the records")
-    records = None if out is None else Records.open(out)
-    try:
-        done = _check_same(records, settings, lengths) if records is not None else {}
-        total = _check_lines(path, done) - len(done)
-        if records is not None:
-            yield from (r for r in records if r["key"] != SETTINGS)
-        coming = (line for line in read_lines(path) if line[0] not in done)
-        chunks = _in_chunks(coming)
-        scored = _scored(chunks, settings, scorer, ray, workers)
-        for chunk in progress.over(scored, total=total, size=len, stage="lines"):
-            for record in chunk:
-                whole = with_lengths(record, lengths)
-                if records is not None:
-                    records.append(whole)
-                yield whole
-    finally:
-        if records is not None:
-            records.close()
-
-
-def _scored(
-    chunks: Iterable[list[Line]],
-    settings: ScoreSettings,
-    scorer: Scorer | None,
-    ray: str | None,
-    workers: int | None,
-) -> Iterator[list[Record]]:
-    if ray is None:
-        work = scorer or make_scorer(settings)
-        yield from map(work, chunks)
-        return
-    from unmask.runs.cluster import spread
-
+    of_any_length = None if lengths is None else {"name": lengths.name, "digest": lengths.digest}
     there = replace(settings, model=absolute(settings.model))
-    yield from _in_order(spread(chunks, partial(make_scorer, there), address=ray, workers=workers))
-
-
-def _in_order(numbered: Iterable[tuple[int, Result]]) -> Iterator[Result]:
-    """Hold back what is finished early until its turn comes."""
-    waiting: dict[int, Result] = {}
-    turn = 0
-    for number, result in numbered:
-        waiting[number] = result
-        while turn in waiting:
-            yield waiting.pop(turn)
-            turn += 1
+    with Run.in_file(SCORES_OF_A_FILE, out, settings.to_dict() | {"lengths": of_any_length}) as run:
+        run.check_keys()
+        done = {r["key"]: hash(r.get("text")) for r in run}
+        total = _check_lines(path, done)
+        yield from run
+        yield from run.work(
+            read_lines(path),
+            partial(make_scorer, there) if scorer is None or ray is not None else lambda: scorer,
+            key=itemgetter(0),
+            batches=_in_chunks,
+            keep=partial(with_lengths, lengths=lengths),
+            ordered=True,
+            ray=ray,
+            workers=workers,
+            total=total,
+            done=len(done),
+            stage="lines",
+            progress=progress,
+        )
 
 
 def _in_chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
@@ -243,24 +218,6 @@ def _in_chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
         work += len(line[1]) ** 2
     if chunk:
         yield chunk
-
-
-def _check_same(records: Records, settings: ScoreSettings, lengths: Lengths | None) -> dict[int, int]:
-    """Return what is done already, line number -> hash of its text; refuse records of other settings."""
-    of_any_length = None if lengths is None else {"name": lengths.name, "digest": lengths.digest}
-    wanted = {"key": SETTINGS, **settings.lasting(), "lengths": of_any_length}
-    if not len(records):
-        records.append(wanted)
-        return {}
-    first, *_ = itertools.islice(iter(records), 1)
-    if first != wanted:
-        changed = [k for k in wanted if first.get(k) != wanted[k]] or ["its first line"]
-        raise UsageError(
-            f"{records.path} holds the scores of another run (it differs in {', '.join(changed)}): give "
-            f"another --out, or the same options"
-        )
-    records.check_keys()
-    return {r["key"]: hash(r.get("text")) for r in records if r["key"] != SETTINGS}
 
 
 def _check_lines(path: Path, done: dict[int, int]) -> int:

@@ -67,7 +67,7 @@ class Settings:
         """What is asked about each example."""
         return Query(**{name: getattr(self, name) for name in ASKED})
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain data."""
         return asdict(self) | {"methods": list(self.methods)}
 

@@ -47,10 +47,10 @@ PERPLEXITIES = ("p_ppl", "u_ppl")
 DISTANCES = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, None))
 
 
-def summarise(records: Iterable[Record], config: dict[str, Any]) -> dict[str, Any]:
+def summarise(records: Iterable[Record], settings: dict[str, Any]) -> dict[str, Any]:
     """Return the summary of a run's records."""
     ordered = sorted(records, key=lambda record: int(record["number"]))
-    methods = list(config["settings"]["methods"])
+    methods = list(settings["methods"])
     table = {
         name: np.array([[float(column(r["metrics"][m])) for m in methods] for r in ordered])
         for name, column in COLUMNS.items()
@@ -59,14 +59,14 @@ def summarise(records: Iterable[Record], config: dict[str, Any]) -> dict[str, An
     known = [e for error in errors for e in error.values() if e is not None]
     incompatible = intervals(np.array([[float(r["incompatibility"])] for r in ordered]))
     return {
-        "model": config["settings"]["model"],
-        "data": config["settings"]["data"],
-        "pairs": config["settings"]["pairs"],
-        "candidates": config["settings"]["candidates"],
+        "model": settings["model"],
+        "data": settings["data"],
+        "pairs": settings["pairs"],
+        "candidates": settings["candidates"],
         "examples": len(ordered),
-        "drawn": config["drawn"],
-        "asked_for": config["settings"]["examples"],
-        "skipped": config["skipped"],
+        "drawn": settings["drawn"],
+        "asked_for": settings["examples"],
+        "skipped": settings["skipped"],
         "intervals": {"kind": "percentile bootstrap", "level": LEVEL, "resamples": RESAMPLES},
         "passes": float(np.mean([r["passes"] for r in ordered])),
         "completion_error": float(np.mean(known)) if known else None,

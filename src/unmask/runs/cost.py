@@ -1,7 +1,7 @@
 """What a run took: time and memory, a function of its records alone, so that a kill loses nothing of it.
 
 Every record says how long its example took and how large its process had become by then; the driver adds
-which sitting of the run it belongs to (a run that was killed once has two) and how long that had lasted.
+which attempt of the run it belongs to (a run that was killed once has two) and how long that had lasted.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ def peak_memory() -> int | None:
     return most if sys.platform == "darwin" else most * 1024
 
 
-def next_sitting(records: Iterable[dict[str, Any]]) -> int:
-    """Return the number of the sitting that starts now, from 1 on."""
-    return 1 + max((int(record["sitting"]) for record in records), default=0)
+def next_attempt(records: Iterable[dict[str, Any]]) -> int:
+    """Return the number of the attempt that starts now, from 1 on."""
+    return 1 + max((int(record.get("attempt", 0)) for record in records), default=0)
 
 
 def cost(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return what a run's records took, in all and by sitting.
+    """Return what a run's records took, in all and by attempt.
 
-    `seconds` are those of the clock, from the start of a sitting, the loading of the model included, to its
+    `seconds` are those of the clock, from the start of an attempt, the loading of the model included, to its
     last example; `seconds_of_work` those that the examples took, added over all workers; `peak_memory` that
     of the largest process, in bytes.
     """
-    sittings: dict[int, list[dict[str, Any]]] = {}
+    attempts: dict[int, list[dict[str, Any]]] = {}
     for record in records:
-        sittings.setdefault(record["sitting"], []).append(record)
-    parts = [_cost(sittings[number]) for number in sorted(sittings)]
-    return _total(parts) | {"sittings": parts}
+        attempts.setdefault(record["attempt"], []).append(record)
+    parts = [_cost(attempts[number]) for number in sorted(attempts)]
+    return _total(parts) | {"attempts": parts}
 
 
 def _cost(records: list[dict[str, Any]]) -> dict[str, Any]:

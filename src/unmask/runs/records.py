@@ -16,7 +16,6 @@ Opening a file changes nothing in it, and one that does not start with a record 
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from collections.abc import Iterator
@@ -26,8 +25,8 @@ from types import TracebackType
 from typing import Any
 
 from unmask.errors import RunError, UsageError
-
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+from unmask.runs.disk import disk_error
+from unmask.runs.lock import lock
 
 
 class Records:
@@ -52,10 +51,10 @@ class Records:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT if writing else os.O_RDONLY, 0o644)
         except OSError as error:
-            raise _refusal(self.path, error) from None
+            raise disk_error(error, self.path) from None
         try:
             if writing:
-                self._lock()
+                lock(self._file, self.path)
             self._recover()
             if new:
                 _sync_directory(self.path.parent)
@@ -88,11 +87,16 @@ class Records:
         except OSError as error:
             with suppress(OSError):
                 os.ftruncate(self._file, self._length)  # leave whole lines behind
-            raise _refusal(self.path, error) from None
+            raise disk_error(error, self.path) from None
         self._length += len(line)
         self._count += 1
         if key is not None:
             self.keys.add(key)
+
+    def clear(self) -> None:
+        """Forget every record; the next one is the first."""
+        self._length = self._count = 0
+        self.keys.clear()
 
     def check_keys(self) -> None:
         """Refuse a file in which a record has no key, or the key of another one."""
@@ -127,21 +131,6 @@ class Records:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _lock(self) -> None:
-        """Insist on being the only writer; the lock dies with the process, however it ends."""
-        try:
-            import fcntl
-        except ImportError:  # Windows
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                return  # a file system without locks
-            raise RunError(
-                f"{self.path} is being written by another process: wait for it, or stop it first"
-            ) from None
 
     def _recover(self) -> None:
         """Read the keys, and pass over what was left of a line that never reached its end."""
@@ -180,30 +169,6 @@ def _read(line: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return record if isinstance(record, dict) else None
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a kill leaves the old one or the new one, never half of it."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        raise _refusal(path, error) from None
-
-
-def _refusal(path: Path, error: OSError) -> RunError:
-    """One line for what the file system refused."""
-    if error.errno in FULL:
-        return RunError(
-            f"{path}: the disk is full: make room and start the same command again; what is finished is kept"
-        )
-    return RunError(f"{path}: {error.strerror or error}: check the path and its permissions")
 
 
 def _sync_directory(directory: Path) -> None:

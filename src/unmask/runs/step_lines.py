@@ -70,7 +70,7 @@ class StepLines(TrainerCallback):  # type: ignore[misc]
 
 
 def spent(history: Sequence[Mapping[str, float]]) -> float:
-    """The seconds of a run up to its last log, over all its sittings."""
+    """The seconds of a run up to its last log, over all its attempts."""
     return max((entry.get("seconds", 0.0) for entry in history), default=0.0)
 
 

@@ -1,6 +1,6 @@
 """Fine-tuning: classification of texts and of pairs of texts, and tagging of words.
 
-`Settings` says everything that a run depends on; `finetune` does it, or goes on with it; `TunedModel` opens
+`Settings` says everything that a run depends on; `finetune` does it, or resumes it; `TunedModel` opens
 the result, to predict and to be evaluated.
 """
 

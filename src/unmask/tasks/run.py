@@ -1,7 +1,7 @@
 """A fine-tuning run, from top to bottom: claim the directory, read the examples, train, write the result.
 
 The loop is `transformers.Trainer`: checkpoints at every evaluation, several processes and devices are its
-work. A run that was killed goes on from its last whole checkpoint, and ends as it would have. The best
+work. A run that was killed is resumed from its last whole checkpoint, and ends as it would have. The best
 evaluation's model is written to `OUT/model`: an ordinary Hugging Face checkpoint with its card, the scores in
 `results.json` and what the task was in `task.json`.
 """
@@ -16,14 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from unmask.errors import RunError, UnmaskError, UsageError
+from unmask.errors import RunError, UsageError
 from unmask.models.embedded import locate
 from unmask.models.parameters import DROPOUTS, parameters_of
-from unmask.runs import directory as run_directory
+from unmask.runs.checkpoints import check_checkpoint, check_disk_space, last_checkpoint
 from unmask.runs.denormals import without_denormals
+from unmask.runs.run import Run
+from unmask.runs.settings_record import NAME, Kind
 from unmask.tasks.encoding import Encoded, collator
 from unmask.tasks.examples import Examples, gather, label_counts
 from unmask.tasks.predict import TaskRecord, TunedModel, encoding_notes, kind_of
@@ -32,6 +33,11 @@ from unmask.tasks.scale import even_scale
 from unmask.tasks.scores import Scores
 from unmask.tasks.settings import Settings
 
+FINETUNING = Kind(
+    "run of 'unmask finetune'",
+    may_change=frozenset({"evaluate_every", "licence", "allow_pickle"}),
+    earlier=(NAME, frozenset({"task", "train"})),
+)
 HEAD_DROPOUTS = ("classifier_dropout", "seq_classif_dropout", "classifier_dropout_prob")
 
 
@@ -46,24 +52,8 @@ class Result:
 
 
 def finetune(settings: Settings, out: Path) -> Result:
-    """Fine-tune, or go on with the run that `out` holds if its settings are the same."""
-    try:
-        with without_denormals(), run_directory.alone(out):
-            return _finetune(settings, out)
-    except OSError as error:
-        raise run_directory.disk_failure(error, out) from error
-    except (RuntimeError, SafetensorError) as error:
-        told = None if isinstance(error, UnmaskError) else run_directory.writer_failure(error, out)
-        if told is None:
-            raise
-        raise told from error
-
-
-def _finetune(settings: Settings, out: Path) -> Result:
+    """Fine-tune; a directory that holds the same run is resumed."""
     from accelerate import PartialState
-    from transformers import set_seed
-
-    from unmask.models.checkpoint import open_with_head
 
     processes = PartialState().num_processes
     if settings.batch % processes:
@@ -71,9 +61,18 @@ def _finetune(settings: Settings, out: Path) -> Result:
             f"expected a batch that {processes} processes divide, got {settings.batch}: choose a multiple"
         )
     examples = gather(settings)  # before the directory is claimed: bad files leave nothing behind
-    with PartialState().main_process_first():
-        if PartialState().is_main_process:
-            run_directory.claim(out, settings, "a run of 'unmask finetune'")
+    with without_denormals(), Run.in_directory(FINETUNING, out, settings.to_dict()) as run:
+        run.update_settings(settings.to_dict())
+        PartialState().wait_for_everyone()
+        return _finetune(settings, out, examples)
+
+
+def _finetune(settings: Settings, out: Path, examples: Examples) -> Result:
+    from accelerate import PartialState
+    from transformers import set_seed
+
+    from unmask.models.checkpoint import open_with_head
+
     set_seed(settings.seed)
     model, tokenizer, fresh_head = open_with_head(
         locate(settings.model),
@@ -82,7 +81,7 @@ def _finetune(settings: Settings, out: Path) -> Result:
         pretrained=settings.pretrained,
         allow_pickle=settings.allow_pickle,
     )
-    run_directory.refuse_full_disk(out, parameters_of(model))
+    check_disk_space(out, parameters_of(model))
     tuned = TunedModel(model, tokenizer, TaskRecord.of(settings, examples), device="cpu")
     encoded = {
         "train": tuned.encoder.encode(examples.train, settings.train),
@@ -183,17 +182,17 @@ def _trainer(
 
 def _train(trainer: Any, settings: Settings, out: Path) -> list[dict[str, float]]:
     """Train to the end and leave the best model in the trainer; returns what was logged."""
-    last = run_directory.last_checkpoint(out)
+    last = last_checkpoint(out)
     state = json.loads((Path(last) / "trainer_state.json").read_text()) if last is not None else None
     if state is None or not _finished(state, trainer.args.max_steps, settings):
-        run_directory.refuse_damaged(last)
+        check_checkpoint(last)
         trainer.train(resume_from_checkpoint=last)
         if trainer.state.best_model_checkpoint is None:
             raise RunError(f"{out}: the run ended without an evaluation: start it anew in another directory")
         return list(trainer.state.log_history)
     # killed between its last step and its result: the best model is there, and nothing is left to train
     best = out / Path(state["best_model_checkpoint"]).name
-    run_directory.refuse_damaged(str(best))
+    check_checkpoint(str(best))
     trainer.model.load_state_dict(load_file(best / "model.safetensors"))
     return list(state["log_history"])
 

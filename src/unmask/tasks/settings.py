@@ -93,7 +93,7 @@ class Settings:
         """The score by which the best evaluation is chosen."""
         return "f1" if self.task == "tag" and self.scheme != "none" else "accuracy"
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The settings as JSON knows them; what the files hold is part of them."""
         contents = {
             f"{name}_digest": _digest(Path(path))

@@ -1,6 +1,6 @@
 """Training masked language models: from plain text to an ordinary Hugging Face checkpoint.
 
-`Settings` says everything that a run depends on; `train` does it, or goes on with it.
+`Settings` says everything that a run depends on; `train` does it, or resumes it.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from unmask.errors import UsageError
-from unmask.runs.directory import whole_checkpoints
+from unmask.runs.checkpoints import whole_checkpoints
 
 
 def average_into(model: Any, out: Path, count: int) -> None:

@@ -30,7 +30,7 @@ def write_result(
     scores: Mapping[str, Score],
     history: History,
 ) -> None:
-    """Write `out/model`, replacing the result of an earlier, shorter sitting of the same run."""
+    """Write `out/model`, replacing the result of an earlier, shorter attempt at the same run."""
     partial, final = out / "model.partial", out / "model"
     shutil.rmtree(partial, ignore_errors=True)
     restore_dropout(model)
@@ -68,7 +68,7 @@ def card(settings: Settings, materials: Materials, scores: Mapping[str, Score]) 
         "## Held-out results\n\n15% of the tokens masked, 80/10/10, text never trained on.\n\n"
         f"{table(scores)}\n\n"
         "![Loss over the steps](loss.png)\n\n"
-        f"## Settings\n\n```json\n{json.dumps(settings.record(), indent=1)}\n```\n"
+        f"## Settings\n\n```json\n{json.dumps(settings.to_dict(), indent=1)}\n```\n"
     )
 
 

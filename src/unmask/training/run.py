@@ -14,19 +14,33 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from unmask.errors import RunError, UnmaskError, UsageError
+from unmask.errors import RunError, UsageError
 from unmask.models.parameters import parameters_of
-from unmask.runs import directory as run_directory
+from unmask.runs import checkpoints
+from unmask.runs.claim import remove
 from unmask.runs.denormals import without_denormals
+from unmask.runs.run import Run
+from unmask.runs.settings_record import NAME, Kind
 from unmask.training.averaging import average_into
 from unmask.training.eval import Score
 from unmask.training.prepare_data import Materials, changed_text, first_model, gather
 from unmask.training.report import write_result
 from unmask.training.settings import Settings
+
+MAY_CHANGE = (
+    *("steps", "decay", "average", "evaluate_every", "evaluate_rows", "save_every", "log_every"),
+    *("licence", "data_licences"),
+)
+"""What may differ when a run is resumed: how long and how often, not what is learned."""
+TRAINING = Kind(
+    "training run",
+    may_change=frozenset(MAY_CHANGE),
+    prepared=("tokenizer", "tokenizer.partial", "tokens", "full"),
+    earlier=(NAME, frozenset({"corpora", "steps"})),
+)
 
 
 @dataclass(frozen=True)
@@ -39,48 +53,46 @@ class Result:
 
 
 def train(settings: Settings, out: Path, *, courteous: bool = False) -> Result:
-    """Train, or go on with the run that `out` holds if its settings are the same.
+    """Train; a directory that holds the same run is resumed.
 
     `courteous` leaves busy cores to others: the number of threads follows the free ones.
     """
-    try:
-        with without_denormals(), run_directory.alone(out):
-            return _train(settings, out, courteous)
-    except OSError as error:
-        raise run_directory.disk_failure(error, out) from error
-    except UnmaskError:
-        raise
-    except Exception as error:
-        told = run_directory.writer_failure(error, out)
-        if told is None:
-            raise
-        raise told from error
+    _check_batch(settings)
+    with without_denormals(), Run.in_directory(TRAINING, out, settings.to_dict()) as run:
+        return _train(settings, out, run, courteous)
 
 
-def _train(settings: Settings, out: Path, courteous: bool) -> Result:
+def _check_batch(settings: Settings) -> None:
+    from accelerate import PartialState
+
+    processes = PartialState().num_processes
+    if settings.batch % (processes * settings.accumulate):
+        raise UsageError(
+            f"expected a batch that {processes} processes × {settings.accumulate} parts divide, "
+            f"got {settings.batch}: choose a multiple of {processes * settings.accumulate}"
+        )
+
+
+def _train(settings: Settings, out: Path, run: Run, courteous: bool) -> Result:
     from accelerate import PartialState
     from transformers import set_seed
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # ours are lines; theirs would draw over them at every checkpoint
     state = PartialState()
-    if settings.batch % (state.num_processes * settings.accumulate):
-        raise UsageError(
-            f"expected a batch that {state.num_processes} processes × {settings.accumulate} parts divide, "
-            f"got {settings.batch}: choose a multiple of {state.num_processes * settings.accumulate}"
-        )
     with state.main_process_first():
         if state.is_main_process:
-            run_directory.claim(out, settings, may_go_on=partial(_check_going_on, settings, out))
+            _check_resumable(settings, out)
+            run.update_settings(settings.to_dict())
         materials = gather(settings, out)
         set_seed(settings.seed)
         model = first_model(settings, materials)
     if state.is_main_process:
-        run_directory.refuse_full_disk(out, parameters_of(model), settings.checkpoints)
+        checkpoints.check_disk_space(out, parameters_of(model), settings.checkpoints)
     trainer = _trainer(settings, out, model, materials, courteous)
-    last = run_directory.last_checkpoint(out)
-    for checkpoint in run_directory.whole_checkpoints(out)[-settings.average :]:  # the last ones are averaged
-        run_directory.refuse_damaged(checkpoint)
+    last = checkpoints.last_checkpoint(out)
+    for checkpoint in checkpoints.whole_checkpoints(out)[-settings.average :]:  # the last ones are averaged
+        checkpoints.check_checkpoint(checkpoint)
     trainer.train(resume_from_checkpoint=last)
     if settings.average > 1:
         state.wait_for_everyone()  # the last checkpoint is the main process's work
@@ -99,20 +111,21 @@ def _train(settings: Settings, out: Path, courteous: bool) -> Result:
     return Result(out / "model", scores, history)
 
 
-def _check_going_on(settings: Settings, out: Path) -> None:
-    """Refuse to go on with other texts, or to fewer steps than were done; before the first, begin anew."""
-    last = run_directory.last_checkpoint(out)
+def _check_resumable(settings: Settings, out: Path) -> None:
+    """Raise for other texts, or fewer steps than were done; before the first step, forget other texts."""
+    last = checkpoints.last_checkpoint(out)
     changed = changed_text(settings, out)
     if last is None:
         if changed is not None:
-            run_directory.forget_preparations(out)
+            for name in TRAINING.prepared:
+                remove(out / name)
         return
     if changed is not None:
         raise UsageError(
             f"{changed} has changed since the run in {out} began: restore it, or give another output "
             "directory"
         )
-    done = run_directory.step_of(last)
+    done = checkpoints.step_of(last)
     if done > settings.steps:
         raise UsageError(f"{out} is at step {done} already: give {done} steps or more, or another directory")
 

@@ -1,7 +1,7 @@
 """The learning rate over a run: warm up, stay, decay.
 
 The rate rises linearly over `warmup` steps, stays, and falls linearly to zero over the last `decay` steps.
-While it stays, the run does not know how long it will be: it can be resumed for another sitting with more
+While it stays, the run does not know how long it will be: it can be resumed for another attempt with more
 steps, and a decay can be branched off any checkpoint of the stable part. With decay equal to steps − warmup
 this is the usual linear schedule.
 """

@@ -149,7 +149,7 @@ class Settings:
         decay = self.steps // 2 if self.decay is None else self.decay
         return Schedule(self.steps, warmup, decay)
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The settings as JSON knows them."""
         return dict(json.loads(json.dumps(asdict(self))))
 

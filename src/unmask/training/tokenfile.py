@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmask.errors import UsageError
-from unmask.runs.records import write_whole
+from unmask.runs.disk import write_whole
 from unmask.training.corpus import Corpus, Document
 
 BATCH = 2000

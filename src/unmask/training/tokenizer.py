@@ -14,7 +14,7 @@ import numpy as np
 
 from unmask.errors import RunError, UsageError
 from unmask.models.embedded import locate
-from unmask.runs.directory import last_checkpoint
+from unmask.runs.checkpoints import last_checkpoint
 from unmask.training.corpus import Corpus, shares_of
 from unmask.training.init_model import first_line, read_config
 from unmask.training.settings import Settings

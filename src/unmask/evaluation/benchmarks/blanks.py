@@ -40,9 +40,11 @@ from unmask.joints.registry import CONSTRUCTIONS
 from unmask.models.embedded import absolute, weights_digest
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
+from unmask.runs.settings_record import Kind
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
+BLANKS = Kind("blanks benchmark")
 METHODS = ("independent", "greedy", "beam", "grid-ag", "chain-ag")
 CHAIN = "chain-"
 MOST_CANDIDATES = 64
@@ -197,7 +199,7 @@ def run_blanks(
     load: Callable[[], MaskedLM] | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Ask every method about every text of data such as `snli=DIR`; with `out`, a killed run goes on.
+    """Ask every method about every text of data such as `snli=DIR`; with `out`, a killed run is resumed.
 
     Args:
         mlm: the model.
@@ -221,6 +223,7 @@ def run_blanks(
             questions += _questions(mlm, name, texts, blanks, settings)
     there = load or partial(load_model, absolute(mlm.name))
     records = run_tasks(
+        BLANKS,
         questions,
         partial(Answerer, mlm, settings) if ray is None else partial(load_answerer, there, settings),
         {
@@ -229,7 +232,7 @@ def run_blanks(
             "passes": settings.passes,
             "candidates": settings.candidates,
         },
-        at_once=len(settings.methods),
+        batch=len(settings.methods),
         out=out,
         ray=ray,
         workers=workers,

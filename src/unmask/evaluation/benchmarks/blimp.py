@@ -22,8 +22,10 @@ from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
 from unmask.evaluation.score_file import Scorer, ScoreSettings, make_scorer
 from unmask.models.embedded import absolute
 from unmask.progress import Progress, silent
+from unmask.runs.settings_record import Kind
 from unmask.text.lines import read_lines
 
+BLIMP = Kind("BLiMP benchmark")
 PAIRS_AT_ONCE = 32
 FIELDS = ("sentence_good", "sentence_bad", "UID", "linguistics_term")
 
@@ -87,7 +89,7 @@ def run_blimp(
     scorer: Scorer | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Score every pair and return the accuracies; with `out`, a killed run goes on where it was.
+    """Score every pair and return the accuracies; with `out`, a killed run is resumed.
 
     Args:
         directory: the `.jsonl` files, gzipped or not.
@@ -103,10 +105,11 @@ def run_blimp(
     settings.check()
     there = replace(settings, model=absolute(settings.model))
     records = run_tasks(
+        BLIMP,
         list(read_pairs(directory, examples, seed)),
         partial(load_pair_scorer, there) if scorer is None else partial(PairScorer, scorer),
-        settings.lasting(),
-        at_once=PAIRS_AT_ONCE,
+        settings.to_dict(),
+        batch=PAIRS_AT_ONCE,
         out=out,
         ray=ray,
         workers=workers,

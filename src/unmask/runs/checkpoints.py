@@ -1,0 +1,69 @@
+"""The checkpoints of a training run: which are whole, where to resume, and whether the disk can hold them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+from unmask.errors import RunError
+
+
+def last_checkpoint(out: Path) -> str | None:
+    """The newest checkpoint that was written to its end."""
+    return next(reversed(whole_checkpoints(out)), None)
+
+
+def step_of(checkpoint: str) -> int:
+    """The step at which a whole checkpoint was written."""
+    return int(json.loads((Path(checkpoint) / "trainer_state.json").read_text())["global_step"])
+
+
+def whole_checkpoints(out: Path) -> list[str]:
+    """The checkpoints that were written to their ends (`trainer_state.json` comes last), oldest first."""
+    whole = []
+    for path in out.glob("checkpoint-*"):
+        try:
+            state = json.loads((path / "trainer_state.json").read_text())
+        except (OSError, json.JSONDecodeError):
+            continue
+        whole.append((int(state["global_step"]), str(path)))
+    return [path for _, path in sorted(whole)]
+
+
+def check_checkpoint(checkpoint: str | None) -> None:
+    """Raise for a file of a checkpoint that was cut off or changed after it was written.
+
+    None is no checkpoint. Of the weights the length is looked at, of the other files every byte.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    for path in sorted(Path(checkpoint).iterdir()) if checkpoint else ():
+        try:
+            if path.suffix in (".pt", ".pth"):
+                with zipfile.ZipFile(path) as archive:
+                    whole = archive.testzip() is None
+            else:
+                whole = path.suffix != ".safetensors" or safe_open(path, "pt") is not None
+        except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, SafetensorError):
+            whole = False  # a damaged header may name a compression that zipfile does not know
+        if not whole:
+            raise RunError(
+                f"{path} is damaged: restore it, or remove {path.parent} and start the same command again; "
+                "it resumes from the checkpoint before, if there is one"
+            )
+
+
+def check_disk_space(out: Path, parameters: int, kept: int = 2) -> None:
+    """Raise unless there is room for the checkpoints, each with the weights and two moments of Adam.
+
+    While a new one is written there is one more than are kept.
+    """
+    need = max(1, kept + 1 - len(whole_checkpoints(out))) * 3 * 4 * parameters
+    free = shutil.disk_usage(out).free
+    if free < need:
+        raise RunError(
+            f"{out}: the checkpoints need about {need / 1e9:.1f} GB, the disk has {free / 1e9:.1f} GB free: "
+            "make room or give an output directory on another disk"
+        )
