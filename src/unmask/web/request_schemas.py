@@ -1,7 +1,7 @@
-"""What may be asked over HTTP, typed: the arguments of the command line under the same names.
+"""The requests, typed: the arguments of the command line under the same names.
 
 The schema says what kind of thing each field is. How much of it a server gives is a matter of its `Limits`,
-which `check` holds a question to, with a line of its own for each.
+which `check_limits` holds a request to, with a line of its own for each.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from unmask.joints.registry import CONSTRUCTIONS
-from unmask.web.errors import OverLimit
+from unmask.web.errors import LimitExceeded
 from unmask.web.settings import Limits
 
 BLANKS = "The [MASK] [MASK] playing in the park."
 BRACES = "The {man} {is} playing in the park."
 LARGEST_SEED = 2**63 - 1
-MOST_ROUNDS = 200
+MAX_ROUNDS = 200
 FINEST_TOLERANCE = 5e-7
 
 
@@ -32,19 +32,19 @@ Positive = Annotated[int, Field(ge=1)]
 Token = Annotated[str, Field(min_length=1, max_length=200)] | Annotated[int, Field(ge=0)]
 
 
-class _Asked(BaseModel):
+class _StrictModel(BaseModel):
     """Fields are taken as they are: no number for a truth value, no unknown name."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Options(_Asked):
+class Options(_StrictModel):
     """Options of a construction."""
 
     pivot: Token | None = Field(None, description="hcb: the pivot token, as a string or an id")
     order: Literal["ab", "ba"] | None = Field(None, description="hcb: which blank the pivot is taken from")
-    rounds: int | None = Field(None, ge=1, le=MOST_ROUNDS, description="ag-published: how many rounds")
-    sweeps: int | None = Field(None, ge=0, le=MOST_ROUNDS, description="ag: sweeps before Newton's method")
+    rounds: int | None = Field(None, ge=1, le=MAX_ROUNDS, description="ag-published: how many rounds")
+    sweeps: int | None = Field(None, ge=0, le=MAX_ROUNDS, description="ag: sweeps before Newton's method")
     tolerance: float | None = Field(
         None, ge=FINEST_TOLERANCE, le=1.0, description="ag: the gradient at which the solver stops"
     )
@@ -54,8 +54,8 @@ class Options(_Asked):
         return self.model_dump(exclude_none=True)
 
 
-class Question(_Asked):
-    """What every question has: a text, a model, and how much the model is asked about it."""
+class TextRequest(_StrictModel):
+    """What every request has: a text, a model, and how much the model is asked about it."""
 
     text: str = Field(
         min_length=1, description="A text with blanks: [MASK], ___ or the model's own mask token."
@@ -78,8 +78,8 @@ class Question(_Asked):
     truncate: bool = Field(False, description="Drop the end of a text longer than the model's window.")
 
 
-class MethodQuestion(Question):
-    """A question about one construction."""
+class MethodRequest(TextRequest):
+    """A request about one construction."""
 
     method: Method = Field("ag", description="The construction of the joint.")
     options: Options = Field(
@@ -87,15 +87,15 @@ class MethodQuestion(Question):
     )
 
 
-def _examples(*questions: dict[str, Any]) -> ConfigDict:
-    return ConfigDict(json_schema_extra={"examples": list(questions)})
+def _examples(*requests: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": list(requests)})
 
 
 def _example(**fields: Any) -> ConfigDict:
     return _examples(fields)
 
 
-class FillQuestion(MethodQuestion):
+class FillRequest(MethodRequest):
     """The likeliest fillings of a text's blanks."""
 
     model_config = _examples(
@@ -105,14 +105,14 @@ class FillQuestion(MethodQuestion):
     top: Positive = Field(10, description="How many fillings.")
 
 
-class ScoreQuestion(MethodQuestion):
+class ScoreRequest(MethodRequest):
     """What the words in braces are worth."""
 
     model_config = _example(text=BRACES, method="ag")
     text: str = Field(min_length=1, description="A text with braces around what is scored.")
 
 
-class SampleQuestion(MethodQuestion):
+class SampleRequest(MethodRequest):
     """Fillings drawn from the joint."""
 
     model_config = _example(text=BLANKS, number=5, seed=1)
@@ -122,14 +122,14 @@ class SampleQuestion(MethodQuestion):
     )
 
 
-class CompareQuestion(Question):
+class CompareRequest(TextRequest):
     """Every construction side by side."""
 
     model_config = _example(text=BLANKS, top=3, candidates=64, support=500)
     top: Positive = Field(3, description="How many fillings of each.")
 
 
-class ConditionalQuestion(MethodQuestion):
+class ConditionalRequest(MethodRequest):
     """One blank's distribution, the other one being known."""
 
     model_config = _example(text=BLANKS, given="man", given_blank=0, top=5)
@@ -138,7 +138,7 @@ class ConditionalQuestion(MethodQuestion):
     top: Positive = Field(10, description="How many tokens.")
 
 
-class MapQuestion(Question):
+class MapRequest(TextRequest):
     """The joint of the likeliest tokens of both blanks, by one construction or several."""
 
     model_config = _example(text=BLANKS, methods=["ag", "product"], size=8)
@@ -146,36 +146,36 @@ class MapQuestion(Question):
     size: Positive = Field(16, description="How many tokens at each side.")
 
 
-class CompatibilityQuestion(MethodQuestion):
+class CompatibilityRequest(MethodRequest):
     """How well the model's conditionals fit together, and the joint to them."""
 
     model_config = _example(text=BLANKS, method="ag")
 
 
-ASKED_FOR = {
+LIMITED_FIELDS = {
     "candidates": "candidates",
     "support": "support",
     "top": "top",
     "number": "samples",
     "size": "map_size",
 }
-"""A numeric field of a question -> the limit that it is held to."""
+"""A numeric field of a request -> the limit that it is held to."""
 
 
-def check(question: Question, limits: Limits) -> None:
-    """Refuse a question that asks for more than the limits allow."""
-    if len(question.text) > limits.text:
-        raise OverLimit(
-            f"the text has {len(question.text):,} characters, this server takes {limits.text:,}: shorten it"
+def check_limits(request: TextRequest, limits: Limits) -> None:
+    """Refuse a request that asks for more than the limits allow."""
+    if len(request.text) > limits.text:
+        raise LimitExceeded(
+            f"the text has {len(request.text):,} characters, this server takes {limits.text:,}: shorten it"
         )
-    if len(question.include) > limits.include:
-        raise OverLimit(
-            f"include: {len(question.include):,} tokens were given, and this server takes "
+    if len(request.include) > limits.include:
+        raise LimitExceeded(
+            f"include: {len(request.include):,} tokens were given, and this server takes "
             f"{limits.include:,}: give fewer"
         )
-    for name, limit in ASKED_FOR.items():
-        asked, most = getattr(question, name, None), getattr(limits, limit)
+    for name, limit in LIMITED_FIELDS.items():
+        asked, most = getattr(request, name, None), getattr(limits, limit)
         if isinstance(asked, int) and asked > most:
-            raise OverLimit(
+            raise LimitExceeded(
                 f"{name}: {asked:,} were asked for, and this server gives {most:,}: ask for fewer"
             )
