@@ -27,13 +27,13 @@ PREPARED = ("tokenizer", "tokenizer.partial", "tokens", "full")
 """What a training run makes of its texts before the first step."""
 
 MAY_CHANGE = {
-    "steps",
-    "decay",
-    "average",
-    "evaluate_every",
-    "evaluate_rows",
-    "save_every",
-    "log_every",
+    "max_steps",
+    "decay_steps",
+    "average_checkpoints",
+    "eval_steps",
+    "eval_rows",
+    "save_steps",
+    "logging_steps",
     "licence",
     "data_licences",
     "allow_pickle",

@@ -66,9 +66,10 @@ def _finetune(settings: Settings, out: Path) -> Result:
     from unmask.models.checkpoint import open_with_head
 
     processes = PartialState().num_processes
-    if settings.batch % processes:
+    if settings.batch_size % processes:
         raise UsageError(
-            f"expected a batch that {processes} processes divide, got {settings.batch}: choose a multiple"
+            f"expected a batch_size that {processes} processes divide, got {settings.batch_size}: choose "
+            "a multiple"
         )
     examples = gather(settings)  # before the directory is claimed: bad files leave nothing behind
     with PartialState().main_process_first():
@@ -89,7 +90,7 @@ def _finetune(settings: Settings, out: Path) -> Result:
         "dev": tuned.encoder.encode(examples.dev, settings.dev or settings.train),
     }
     if fresh_head:
-        first = encoded["train"].features[: settings.batch]
+        first = encoded["train"].features[: settings.batch_size]
         inputs = collator(settings.task, tokenizer)([dict(feature) for feature in first])
         even_scale(model, {name: values for name, values in inputs.items() if name != "labels"})
     notes = [
@@ -130,16 +131,16 @@ def _trainer(
     from unmask.tasks.loop import Patience, Rows, TaskTrainer
 
     processes = PartialState().num_processes
-    batch = min(settings.batch, max(len(encoded["train"].features) // processes, 1) * processes)
+    batch = min(settings.batch_size, max(len(encoded["train"].features) // processes, 1) * processes)
     rows = Rows(encoded["train"].features, epochs=settings.epochs, batch=batch, seed=settings.seed)
     steps = len(rows) // batch
-    every = settings.evaluate_every or max(steps // settings.epochs, 1)
+    every = settings.eval_steps or max(steps // settings.epochs, 1)
     arguments = TrainingArguments(
         output_dir=str(out),
         max_steps=steps,
         per_device_train_batch_size=batch // processes,
-        learning_rate=settings.rate,
-        warmup_steps=math.ceil(settings.warmup * steps),
+        learning_rate=settings.lr,
+        warmup_steps=math.ceil(settings.warmup_ratio * steps),
         weight_decay=settings.weight_decay,
         lr_scheduler_type="linear",
         train_sampling_strategy="sequential",
@@ -172,10 +173,10 @@ def _trainer(
         data_collator=collator(settings.task, tuned.tokenizer),
         weights=class_weights(examples, tuned.labels) if settings.class_weights == "balanced" else None,
         score=score,
-        head_rate=settings.head_rate,
+        head_lr=settings.head_lr,
     )
     trainer.remove_callback(PrinterCallback)
-    trainer.add_callback(StepLines(steps, batch, "examples", "lower --rate"))
+    trainer.add_callback(StepLines(steps, batch, "examples", "lower --lr"))
     if settings.patience:
         trainer.add_callback(Patience(settings.metric, settings.patience))
     return trainer
