@@ -46,12 +46,12 @@ def test_rates_over_a_million_tokens_are_within_three_sigma(rule, ids, vocabular
     corrupted, labels = mask(ids, rule, vocabulary, unigram, np.random.default_rng(2))
     ordinary = ~vocabulary.special[ids]
     chosen = labels != IGNORED
-    assert within(chosen.sum(), ordinary.sum(), rule.rate)
+    assert within(chosen.sum(), ordinary.sum(), rule.mlm_probability)
     assert not chosen[~ordinary].any()
     assert (labels[chosen] == ids[chosen]).all()
     assert (corrupted[~chosen] == ids[~chosen]).all()
     masked = (corrupted == MASK) & chosen
-    assert within(masked.sum(), chosen.sum(), rule.masked)
+    assert within(masked.sum(), chosen.sum(), rule.mask_replace_prob)
     # a draw may hit the token itself: such a replacement looks like a token that stays
     hit = float((unigram.counts / unigram.counts.sum())[ids[chosen]].mean())
     changed = chosen & ~masked & (corrupted != ids)
