@@ -31,7 +31,7 @@ from transformers import (
 import unmask
 from machine import describe, parser, table
 from unmask.training import Settings
-from unmask.training.prepare_data import first_model, gather
+from unmask.training.prepare_data import initial_model, prepare_data
 from unmask.training.run import _trainer
 
 ENGLISH = Path(unmask.__file__).parent / "models" / "english"
@@ -60,30 +60,29 @@ def write_text(path, tokenizer, tokens):
     path.write_text("\n\n".join(documents))
 
 
-def settings(home, rows, rate, steps, optimizer):
+def settings(home, rows, rate, steps):
     config = home / "config.json"
     config.write_text((ENGLISH / "config.json").read_text())
     return Settings(
         corpora=(f"text={home / 'text.txt'}",),
-        hold_out=0,
-        start=str(config),
+        eval_one_in=0,
+        init_from=str(config),
         tokenizer=str(ENGLISH),
         max_length=LENGTH,
-        rate=rate,
-        batch=rows,
-        steps=steps,
-        warmup=1,
-        decay=1,
-        save_every=10_000,
-        log_every=10_000,
-        optimizer=optimizer,
+        mlm_probability=rate,
+        batch_size=rows,
+        max_steps=steps,
+        warmup_steps=1,
+        decay_steps=1,
+        save_steps=10_000,
+        logging_steps=10_000,
     )
 
 
-def ours(home, rows, rate, steps, optimizer):
-    wanted = settings(home, rows, rate, steps, optimizer)
-    materials = gather(wanted, home / "run")
-    trainer = _trainer(wanted, home / "run", first_model(wanted, materials), materials, courteous=False)
+def ours(home, rows, rate, steps):
+    wanted = settings(home, rows, rate, steps)
+    data = prepare_data(wanted, home / "run")
+    trainer = _trainer(wanted, home / "run", initial_model(wanted, data), data, yield_cores=False)
     clock = Clock()
     trainer.add_callback(clock)
     trainer.train()
@@ -91,9 +90,9 @@ def ours(home, rows, rate, steps, optimizer):
 
 
 def plain(home, rows, rate, steps):
-    wanted = settings(home, rows, rate, steps, "adamw")
-    materials = gather(wanted, home / "run")
-    source = materials.rows.sources[0]
+    wanted = settings(home, rows, rate, steps)
+    data = prepare_data(wanted, home / "run")
+    source = data.rows.sources[0]
     texts = [{"input_ids": source.row(number, 1).ids.tolist()} for number in range(rows * steps)]
     tokenizer = AutoTokenizer.from_pretrained(ENGLISH)
     clock = Clock()
@@ -117,15 +116,14 @@ def plain(home, rows, rate, steps):
 
 
 def measure(rows, rate, steps, rounds):
-    """Tokens a second of each way, the best of some rounds in which they take turns."""
+    """Tokens per second of each way, the best of some rounds in which they take turns."""
     transformers.logging.set_verbosity_error()
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
         write_text(home / "text.txt", AutoTokenizer.from_pretrained(ENGLISH), 2 * rows * LENGTH * steps)
         ways = {
             "plain Trainer, AdamW": lambda: plain(home, rows, rate, steps),
-            "unmask, AdamW": lambda: ours(home, rows, rate, steps, "adamw"),
-            "unmask, Muon": lambda: ours(home, rows, rate, steps, "muon"),
+            "unmask, AdamW": lambda: ours(home, rows, rate, steps),
         }
         found = dict.fromkeys(ways, 0.0)
         for _ in range(rounds):

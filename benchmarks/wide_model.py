@@ -13,7 +13,7 @@ import numpy as np
 from transformers import AutoTokenizer
 
 from machine import BUILD
-from unmask.training.init_model import begin_head, from_checkpoint
+from unmask.training.init_model import from_checkpoint, init_head
 from unmask.training.masking import Unigram
 
 
@@ -26,7 +26,7 @@ def wide_model(target: Path = BUILD / "wide") -> str:
         tokenizer = AutoTokenizer.from_pretrained(source)
         model, _ = from_checkpoint(source, next_sentence=False, dropout=0.0)
         # low ids are frequent words: a rough law of frequencies stands in for counts of a corpus
-        begin_head(model, Unigram.of(1e6 / (10 + np.arange(len(tokenizer))), tokenizer.all_special_ids))
+        init_head(model, Unigram.of(1e6 / (10 + np.arange(len(tokenizer))), tokenizer.all_special_ids))
         model.save_pretrained(target)
         tokenizer.save_pretrained(target)
     return str(target)

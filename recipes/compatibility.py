@@ -82,10 +82,10 @@ def study(arm: str, options: argparse.Namespace, text: Path) -> None:
         return
     settings = read_settings(
         HERE / "compatibility.toml",
-        start=str(PACKAGE),
+        init_from=str(PACKAGE),
         corpora=beginnings(options.data, text),
-        held_out_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
-        steps=options.steps,
+        eval_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
+        max_steps=options.steps,
         **ARMS[arm],
     )
     result = train(settings, home / "run")

@@ -42,30 +42,30 @@ TASKS: dict[str, dict[str, Any]] = {
         "train": "sentiment/train.tsv",
         "test": "sentiment/dev.tsv",
         "epochs": 3,
-        "rate": 2e-4,
+        "lr": 2e-4,
     },
     "snli": {
         "task": "pairs",
         "train": "snli/train-20k.tsv.gz",
         "test": "snli/dev.tsv",
         "epochs": 2,
-        "rate": 2e-4,
+        "lr": 2e-4,
     },
     "rte": {
         "task": "pairs",
         "train": "pairs/rte-train.tsv",
         "test": "pairs/rte-dev.tsv",
         "epochs": 3,
-        "rate": 2e-4,
+        "lr": 2e-4,
     },
-    "wikigold": {"task": "tag", "split": "ner/wikigold.conll", "epochs": 12, "batch": 16, "rate": 3e-4},
+    "wikigold": {"task": "tag", "split": "ner/wikigold.conll", "epochs": 12, "batch_size": 16, "lr": 3e-4},
     "wnut17": {
         "task": "tag",
         "train": "ner/wnut17-train.conll",
         "test": "ner/wnut17-dev.conll",
         "epochs": 4,
-        "batch": 16,
-        "rate": 3e-4,
+        "batch_size": 16,
+        "lr": 3e-4,
     },
 }
 PARTS = ("isotropy", "wsd", *TASKS)
@@ -238,7 +238,7 @@ def tuned(part: str, arguments: Any) -> dict[str, Any]:
 
     wanted = dict(TASKS[part])
     train, test = files_of(part, arguments)
-    options = {name: wanted[name] for name in ("epochs", "batch", "rate", "head_rate") if name in wanted}
+    options = {name: wanted[name] for name in ("epochs", "batch_size", "lr", "head_lr") if name in wanted}
     answer = {}
     for model in arguments.models:
         settings = Settings(

@@ -22,13 +22,13 @@ from pathlib import Path
 import torch
 from english_card import write_card
 from transformers import AutoModelForMaskedLM, AutoTokenizer
+from unmask.runs.directory import last_checkpoint
 
 from unmask.errors import UsageError
-from unmask.runs.directory import last_checkpoint
 from unmask.training import Settings, read_settings, train
 from unmask.training.eval import score_alone
 from unmask.training.forward import Gathering
-from unmask.training.prepare_data import gather
+from unmask.training.prepare_data import prepare_data
 
 HERE = Path(__file__).parent
 FINAL_ROWS = 1000  # of each held-out domain, for the card: about 20,000 predictions
@@ -68,8 +68,8 @@ def export(finished: Path, settings: Settings, run: Path, target: Path, note: st
     AutoModelForMaskedLM.from_pretrained(finished, dtype=torch.float16).save_pretrained(partial)
     tokenizer.save_pretrained(partial)
     model = AutoModelForMaskedLM.from_pretrained(partial, dtype=torch.float32).eval()
-    materials = gather(replace(settings, evaluate_rows=FINAL_ROWS), run)
-    scores = score_alone(model, Gathering(model), materials.domains)
+    data = prepare_data(replace(settings, eval_rows=FINAL_ROWS), run)
+    scores = score_alone(model, Gathering(model), data.domains)
     state = json.loads((Path(last_checkpoint(run) or run) / "trainer_state.json").read_text())
     write_card(partial, model, tokenizer, settings, state, scores, note)
     size = sum(path.stat().st_size for path in partial.iterdir())
@@ -106,9 +106,9 @@ def settings_of(data: Path, text: Path) -> Settings:
     """The settings of the run, with the paths of this machine."""
     return read_settings(
         HERE / "english.toml",
-        start=str(encoder()),
+        init_from=str(encoder()),
         corpora=corpora(data, text),
-        held_out_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
+        eval_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
     )
 
 
@@ -124,13 +124,15 @@ def main() -> None:
         "--export-only", action="store_true", help="take the last checkpoint, train no further"
     )
     parser.add_argument("--note", default="", help="a sentence for the card: how long it took, and where")
-    parser.add_argument("--courteous", action="store_true", help="use only the cores that others leave free")
+    parser.add_argument(
+        "--yield-cores", action="store_true", help="use only the cores that others leave free"
+    )
     options = parser.parse_args()
 
     text = write_texts(options.data, options.work)
     settings, run = settings_of(options.data, text), options.work / "run"
     if not options.export_only:
-        train(settings, run, courteous=options.courteous)
+        train(settings, run, yield_cores=options.yield_cores)
     finished = run / "model" if not options.export_only else Path(last_checkpoint(run) or run)
     export(finished, settings, run, options.target, options.note)
 

@@ -117,14 +117,14 @@ def write_card(
 def described(settings: Settings, state: Mapping[str, Any]) -> str:
     """Say in a paragraph what the run did."""
     steps, schedule = state["global_step"], settings.schedule
-    tokens = steps * settings.batch * settings.max_length / 1e6
+    tokens = steps * settings.batch_size * settings.max_length / 1e6
     shares = ", ".join(f"{share:.0%} {name}" for name, share in settings.shares.items())
     return (
-        f"{steps:,} steps of {settings.batch} rows of {settings.max_length} tokens "
-        f"({tokens:.1f}M tokens: {shares}), {settings.rate:.0%} of them predicted; optimiser "
-        f"{settings.optimizer}, peak learning rates {settings.body_rate:g} (encoder) and "
-        f"{settings.head_rate:g} (embeddings and head), {schedule.warmup} steps of warm-up, the last "
-        f"{schedule.decay:,} of {schedule.steps:,} steps decaying."
+        f"{steps:,} steps of {settings.batch_size} rows of {settings.max_length} tokens "
+        f"({tokens:.1f}M tokens: {shares}), {settings.mlm_probability:.0%} of them predicted; optimiser "
+        f"adamw, peak learning rates {settings.encoder_lr:g} (encoder) and "
+        f"{settings.head_lr:g} (embeddings and head), {schedule.warmup_steps} steps of warm-up, the last "
+        f"{schedule.decay_steps:,} of {schedule.max_steps:,} steps decaying."
     )
 
 

@@ -41,16 +41,15 @@ AVERAGED = 6
 """The last so many, from its last third, are averaged."""
 TRIALS: dict[str, dict[str, Any]] = {
     "base": {},
-    "8 rows a step": {"batch": 8},
-    "32 rows a step": {"batch": 32},
-    "encoder's rate 1e-4": {"body_rate": 1e-4},
-    "encoder's rate 1e-3": {"body_rate": 1e-3},
-    "Muon, 2e-3, 32 rows": {"optimizer": "muon", "body_rate": 2e-3, "batch": 32},
-    "15% predicted": {"rate": 0.15},
-    "45% predicted": {"rate": 0.45},
-    "masks only": {"masked": 1.0, "randomised": 0.0},
+    "8 rows a step": {"batch_size": 8},
+    "32 rows a step": {"batch_size": 32},
+    "encoder's rate 1e-4": {"encoder_lr": 1e-4},
+    "encoder's rate 1e-3": {"encoder_lr": 1e-3},
+    "15% predicted": {"mlm_probability": 0.15},
+    "45% predicted": {"mlm_probability": 0.45},
+    "masks only": {"mask_replace_prob": 1.0, "random_replace_prob": 0.0},
     "4 of 6 layers": {"layers": (0, 1, 3, 5)},
-    "rate stays": {"decay": 0},
+    "rate stays": {"decay_steps": 0},
 }
 
 
@@ -67,22 +66,22 @@ def trial(name: str, changes: dict[str, Any], options: argparse.Namespace, text:
     home = done.with_suffix("")
     if done.exists():
         return
-    batch = changes.get("batch", 16)
+    batch = changes.get("batch_size", 16)
     steps = options.tokens // (batch * LENGTH)
     settings = read_settings(
         HERE / "english.toml",
-        start=str(encoder()),
+        init_from=str(encoder()),
         corpora=beginnings(options.data, text),
-        held_out_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
+        eval_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
         **{
-            "batch": batch,
-            "steps": steps,
-            "warmup": steps // 10,
-            "decay": steps - steps // 10,
-            "save_every": max(1, steps // CHECKPOINTS),
-            "average": AVERAGED,
-            "evaluate_every": steps,
-            "evaluate_rows": ROWS,
+            "batch_size": batch,
+            "max_steps": steps,
+            "warmup_steps": steps // 10,
+            "decay_steps": steps - steps // 10,
+            "save_steps": max(1, steps // CHECKPOINTS),
+            "average_checkpoints": AVERAGED,
+            "eval_steps": steps,
+            "eval_rows": ROWS,
             **changes,
         },
     )

@@ -66,8 +66,8 @@ def settings(home, model, task="classify", **changes):
         "train": path,
         "dev": path,
         "model": str(model),
-        "batch": 8,
-        "rate": 3e-3,
+        "batch_size": 8,
+        "lr": 3e-3,
         "epochs": 6,
         "dropout": 0.0,
     }

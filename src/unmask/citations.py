@@ -40,7 +40,7 @@ USES = {
     "benchmark": ("warstadt2020", "meier2021", "wilson1927"),
     "train": (
         *("devlin2019", "liu2019", "conneau2020", "kudo2018", "wettig2023"),
-        *("loshchilov2019", "jordan2024", "liu2025", "arnold1989", "izmailov2018"),
+        *("loshchilov2019", "arnold1989", "izmailov2018"),
     ),
     "isotropy": ("ethayarajh2019", "timkey2021", "mu2018", "chan1979"),
     "wsd": ("peters2018", "loureiro2019", "raganato2017", "miller1995", "miller1993"),

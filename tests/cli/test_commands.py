@@ -323,15 +323,39 @@ def test_training_takes_its_rules_as_options(run, tmp_path):
     (tmp_path / "a.txt").write_text("\n\n".join(f"the jax number {n} meets the nax" for n in range(80)))
     done = run(
         "train",
-        *("--corpus", f"a={tmp_path / 'a.txt'}", "--start", "bert-tiny", "--vocabulary", 40, "--steps", 1),
-        *("--vocabulary-kind", "unigram", "--masked", 1, "--randomised", 0, "--batch", 2, "--max-length", 16),
-        *("--share", "a=1", "--licence", "mit", "--data-licence", "a=CC0", "--save-every", 1),
+        *(
+            "--corpus",
+            f"a={tmp_path / 'a.txt'}",
+            "--init-from",
+            "bert-tiny",
+            "--vocab-size",
+            40,
+            "--max-steps",
+            1,
+        ),
+        *(
+            "--tokenizer-type",
+            "unigram",
+            "--mask-replace-prob",
+            1,
+            "--random-replace-prob",
+            0,
+            "--batch-size",
+            2,
+            "--max-length",
+            16,
+        ),
+        *("--share", "a=1", "--licence", "mit", "--data-licence", "a=CC0", "--save-steps", 1),
         *("--out", tmp_path / "run"),
     )
     assert done.code == 0, done.err
     settings = json.loads((tmp_path / "run" / "settings.json").read_text())
     record = settings.get("settings", settings)
-    assert [record[name] for name in ("masked", "randomised", "vocabulary_kind")] == [1, 0, "unigram"]
+    assert [record[name] for name in ("mask_replace_prob", "random_replace_prob", "tokenizer_type")] == [
+        1,
+        0,
+        "unigram",
+    ]
     assert (record["shares"], record["data_licences"]) == ({"a": 1}, {"a": "CC0"})
     for wrong, message in (
         (["--layers", "first"], "layers as 0,1,3,5"),

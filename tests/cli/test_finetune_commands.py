@@ -36,7 +36,7 @@ def test_a_model_is_learned_and_put_to_work(tmp_path, checkpoint, run):
             "--fresh",
             "--json",
         ),
-        *("-m", checkpoint("bert"), "--epochs", 6, "--batch", 8, "--rate", 3e-3, "--dropout", 0),
+        *("-m", checkpoint("bert"), "--epochs", 6, "--batch-size", 8, "--lr", 3e-3, "--dropout", 0),
     )
     answer = json.loads(made.out)
     assert answer["dev"]["overall"]["accuracy"] > 0.9

@@ -57,7 +57,7 @@ def test_a_text_is_framed_as_the_tokenizer_frames_it(name, encoder_of, checkpoin
 def test_the_pass_ends_at_the_deepest_layer_asked_for(encoder_of):
     encoder = encoder_of("roberta")
     ran = []
-    handle = encoder._doors[1].register_forward_hook(lambda *_: ran.append(1))
+    handle = encoder._layer_list[1].register_forward_hook(lambda *_: ran.append(1))
     try:
         encoder.vectors(TEXTS, layers=1)
         assert not ran

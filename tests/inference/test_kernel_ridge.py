@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from unmask.inference.kernel_ridge import PENALTIES, WIDTH, KernelRidge, lowest
+from unmask.inference.kernel_ridge import PENALTIES, WIDTH, KernelRidge, index_of_minimum
 
 
 def problem(points=12, seed=0):
@@ -68,13 +68,13 @@ def test_points_that_are_all_the_same_give_the_mean():
 def test_the_lowest_step_is_found_without_trying_all(bottom):
     asked = []
 
-    def height(step):
+    def value(step):
         asked.append(step)
         return abs(step - bottom) ** 1.5
 
-    assert lowest(height, 19) == bottom
+    assert index_of_minimum(value, 19) == bottom
     assert len(asked) == len(set(asked)) <= 11
 
 
 def test_of_two_valleys_the_deeper_is_taken():
-    assert lowest(lambda step: min((step - 3) ** 2 + 1, (step - 15) ** 2), 19) == 15
+    assert index_of_minimum(lambda step: min((step - 3) ** 2 + 1, (step - 15) ** 2), 19) == 15

@@ -96,7 +96,12 @@ def test_every_architecture_can_be_fine_tuned(tmp_path, architecture, checkpoint
         + f"{words[0]}\tO\n"
     )
     settings = Settings(
-        task="tag", train=str(path), dev=str(path), model=str(checkpoint(architecture)), epochs=2, batch=2
+        task="tag",
+        train=str(path),
+        dev=str(path),
+        model=str(checkpoint(architecture)),
+        epochs=2,
+        batch_size=2,
     )
     result = finetune(settings, tmp_path / "run")
     tuned = TunedModel.load(result.model, device="cpu")
@@ -145,9 +150,9 @@ def test_two_processes_learn_what_one_learns(tmp_path, checkpoint):
 )
 def test_a_head_rate_moves_the_head_alone(tmp_path, checkpoint, task, head):
     """With hardly any rate of its own the body stays, while the head learns; weight decay stays as it was."""
-    options = {"rate": 1e-12, "epochs": 2, "dropout": 0.0}
+    options = {"lr": 1e-12, "epochs": 2, "dropout": 0.0}
     runs = []
-    for name, more in (("slow", {}), ("fast", {"head_rate": 1e-2})):
+    for name, more in (("slow", {}), ("fast", {"head_lr": 1e-2})):
         settings = toy.settings(tmp_path / name, checkpoint("bert"), task, **options, **more)
         runs.append(TunedModel.load(finetune(settings, tmp_path / f"{name}-run").model).model.state_dict())
     slow, fast = runs
@@ -157,7 +162,7 @@ def test_a_head_rate_moves_the_head_alone(tmp_path, checkpoint, task, head):
 
 def test_a_run_without_progress_stops_early_and_keeps_the_best(tmp_path, checkpoint):
     settings = toy.settings(
-        tmp_path / "data", checkpoint("bert"), epochs=30, patience=2, rate=1e-9, evaluate_every=2
+        tmp_path / "data", checkpoint("bert"), epochs=30, patience=2, lr=1e-9, eval_steps=2
     )
     result = finetune(settings, tmp_path / "run")
     evaluations = [entry for entry in result.history if "eval_accuracy" in entry]
@@ -224,13 +229,13 @@ def test_rows_are_whole_batches_of_like_lengths_in_a_known_order():
 def test_a_directory_of_another_run_is_refused_and_nothing_is_left_by_bad_files(tmp_path, checkpoint):
     settings = toy.settings(tmp_path / "data", checkpoint("bert"), epochs=1)
     finetune(settings, tmp_path / "run")
-    with pytest.raises(UsageError, match=r"rate was 0\.003, now 0\.1"):
-        finetune(replace(settings, rate=0.1), tmp_path / "run")
+    with pytest.raises(UsageError, match=r"lr was 0\.003, now 0\.1"):
+        finetune(replace(settings, lr=0.1), tmp_path / "run")
     with pytest.raises(UsageError, match=r"absent\.tsv does not exist"):
         finetune(replace(settings, train=str(tmp_path / "absent.tsv")), tmp_path / "new")
     assert not (tmp_path / "new").exists()
     with pytest.raises(RunError, match="the loss became"):
-        finetune(replace(settings, rate=1e30), tmp_path / "lost")
+        finetune(replace(settings, lr=1e30), tmp_path / "lost")
 
 
 def test_what_is_no_fine_tuned_model_is_refused(tmp_path, checkpoint):

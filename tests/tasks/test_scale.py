@@ -56,7 +56,7 @@ def test_a_run_wakes_a_faint_encoder_and_never_one_whose_head_has_learned(tmp_pa
     assert not open_with_head(faint, kind, {})[2]
 
     model.bert.save_pretrained(faint)  # the encoder alone
-    settings = toy.settings(tmp_path / "toy", faint, "tag", pretrained=True, epochs=1, rate=1e-9)
+    settings = toy.settings(tmp_path / "toy", faint, "tag", pretrained=True, epochs=1, lr=1e-9)
     result = finetune(settings, tmp_path / "run")
     woken = TunedModel.load(result.model, device="cpu")
     assert size_of(states_of(woken.model)) > 0.5

@@ -20,7 +20,9 @@ def toy_corpus(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def toy_tokenizer(toy_corpus):
-    return train_vocabulary([toy_corpus], kind="wordpiece", size=90, alpha=1.0, lowercase=True, seed=0)
+    return train_vocabulary(
+        [toy_corpus], tokenizer_type="wordpiece", size=90, alpha=1.0, lowercase=True, seed=0
+    )
 
 
 @pytest.fixture(scope="session")
@@ -47,15 +49,15 @@ def settings(tmp_path):
     config.write_text(json.dumps({"model_type": "bert", **shape}))
     return Settings(
         corpora=(f"toy={tmp_path / 'toy.txt'}",),
-        start=str(config),
-        vocabulary=150,
+        init_from=str(config),
+        vocab_size=150,
         max_length=32,
-        hold_out=10,
-        steps=4,
-        warmup=1,
-        decay=1,
-        batch=4,
-        save_every=2,
-        evaluate_every=2,
-        evaluate_rows=4,
+        eval_one_in=10,
+        max_steps=4,
+        warmup_steps=1,
+        decay_steps=1,
+        batch_size=4,
+        save_steps=2,
+        eval_steps=2,
+        eval_rows=4,
     )

@@ -11,7 +11,7 @@ from unmask.errors import UsageError
 from unmask.training import Settings, train
 from unmask.training.eval import score_alone
 from unmask.training.forward import Gathering
-from unmask.training.prepare_data import gather
+from unmask.training.prepare_data import prepare_data
 
 TINY = {"model_type": "bert", "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
 
@@ -22,17 +22,17 @@ def wanted(home, tokenizer, **changes):
     (home / "config.json").write_text(json.dumps({**TINY, "intermediate_size": 32}))
     values = {
         "corpora": (f"toy={home / 'toy.txt'}",),
-        "start": str(home / "config.json"),
+        "init_from": str(home / "config.json"),
         "tokenizer": str(home / "tokenizer"),
         "max_length": 32,
-        "hold_out": 10,
-        "steps": 10,
-        "warmup": 0,
-        "decay": 0,
-        "batch": 4,
-        "body_rate": 1e-2,
-        "save_every": 3,
-        "evaluate_every": 5,
+        "eval_one_in": 10,
+        "max_steps": 10,
+        "warmup_steps": 0,
+        "decay_steps": 0,
+        "batch_size": 4,
+        "encoder_lr": 1e-2,
+        "save_steps": 3,
+        "eval_steps": 5,
         **changes,
     }
     return Settings(**values)
@@ -43,7 +43,7 @@ def weights(path):
 
 
 def test_the_result_is_the_mean_of_the_last_checkpoints(tmp_path, toy_tokenizer):
-    result = train(wanted(tmp_path, toy_tokenizer, average=3), tmp_path / "run")
+    result = train(wanted(tmp_path, toy_tokenizer, average_checkpoints=3), tmp_path / "run")
     kept = sorted(path.name for path in (tmp_path / "run").glob("checkpoint-*"))
     assert kept == ["checkpoint-10", "checkpoint-6", "checkpoint-9"]
     parts = [weights(tmp_path / "run" / name) for name in kept]
@@ -54,23 +54,23 @@ def test_the_result_is_the_mean_of_the_last_checkpoints(tmp_path, toy_tokenizer)
 
 
 def test_the_scores_are_those_of_the_mean(tmp_path, toy_tokenizer):
-    result = train(wanted(tmp_path, toy_tokenizer, average=3), tmp_path / "run")
+    result = train(wanted(tmp_path, toy_tokenizer, average_checkpoints=3), tmp_path / "run")
     last = [entry for entry in result.history if "eval_toy_loss" in entry][-1]
     assert result.scores["toy"].loss != last["eval_toy_loss"]
     model = AutoModelForMaskedLM.from_pretrained(result.model).eval()
-    materials = gather(wanted(tmp_path, toy_tokenizer, average=3), tmp_path / "run")
-    again = score_alone(model, Gathering(model), materials.domains)
+    data = prepare_data(wanted(tmp_path, toy_tokenizer, average_checkpoints=3), tmp_path / "run")
+    again = score_alone(model, Gathering(model), data.domains)
     assert again["toy"].loss == pytest.approx(result.scores["toy"].loss, abs=1e-6)
 
 
 def test_more_checkpoints_than_a_run_makes_are_refused(tmp_path, toy_tokenizer):
-    with pytest.raises(UsageError, match=r"from 1 to the 4 checkpoints of 10 steps with save_every 3, got 5"):
-        wanted(tmp_path, toy_tokenizer, average=5)
+    with pytest.raises(UsageError, match=r"from 1 to the 4 checkpoints of 10 steps with save_steps 3, got 5"):
+        wanted(tmp_path, toy_tokenizer, average_checkpoints=5)
 
 
 def test_a_run_that_kept_fewer_says_so_and_keeps_its_result(tmp_path, toy_tokenizer):
     done = train(wanted(tmp_path, toy_tokenizer), tmp_path / "run")
     before = (done.model / "model.safetensors").read_bytes()
     with pytest.raises(UsageError, match=r"expected 4 checkpoints to average, .* has 2"):
-        train(wanted(tmp_path, toy_tokenizer, average=4), tmp_path / "run")
+        train(wanted(tmp_path, toy_tokenizer, average_checkpoints=4), tmp_path / "run")
     assert (done.model / "model.safetensors").read_bytes() == before

@@ -9,7 +9,7 @@ import torch
 from unmask.errors import RunError
 from unmask.runs.step_lines import StepLines, spent
 from unmask.training import callbacks
-from unmask.training.callbacks import CourteousThreads, Progress
+from unmask.training.callbacks import Progress, YieldCores
 from unmask.training.settings import Settings
 
 
@@ -21,7 +21,7 @@ def state():
 
 
 def test_a_line_tells_step_loss_rate_and_time_left(state, capsys):
-    progress = Progress(Settings(steps=100, batch=2, max_length=50))
+    progress = Progress(Settings(max_steps=100, batch_size=2, max_length=50))
     progress.on_train_begin(None, state, None)
     progress.begun -= 10  # ten seconds ago
     state.global_step = 20
@@ -30,7 +30,7 @@ def test_a_line_tells_step_loss_rate_and_time_left(state, capsys):
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("step 20/100  loss 3.2500  2")
     assert first.endswith("0:00:40 left")
-    assert second == "step 20/100  held out: wiki 3.5000"
+    assert second == "step 20/100  eval loss: wiki 3.5000"
 
 
 def test_the_time_of_all_attempts_is_kept_with_the_logs(state):
@@ -69,12 +69,12 @@ def test_another_process_writes_nothing(state, capsys):
 
 
 def test_a_loss_that_is_no_number_stops_the_run(state):
-    with pytest.raises(RunError, match="lower body_rate"):
+    with pytest.raises(RunError, match="lower encoder_lr"):
         Progress(Settings()).on_log(None, state, None, logs={"loss": float("nan")})
 
 
 def test_every_checkpoint_is_logged_so_that_no_mean_spans_a_resumption(state):
-    progress = Progress(Settings(save_every=5))
+    progress = Progress(Settings(save_steps=5))
     control = SimpleNamespace(should_log=False)
     state.global_step = 4
     progress.on_step_end(None, state, control)
@@ -93,8 +93,8 @@ def test_threads_follow_the_cores_that_others_leave_free(monkeypatch, others, pr
     monkeypatch.setattr(callbacks, "_ticks", lambda: next(clock))
     monkeypatch.setattr(os, "getpriority", lambda *_: priority)
     try:
-        courteous = CourteousThreads(cores=4)
-        courteous.on_step_begin(None, None, None)
+        yield_cores = YieldCores(cores=4)
+        yield_cores.on_step_begin(None, None, None)
         assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)

@@ -1,4 +1,4 @@
-"""Held-out scores: exact means over the predictions, equal however the batches are shared."""
+"""Evaluation scores: exact means over the predictions, equal however the batches are shared."""
 
 import math
 
@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from unmask.training import eval as held_out
-from unmask.training import init_model as start
+from unmask.training import eval as evaluation
+from unmask.training import init_model
 from unmask.training.batches import collate
 from unmask.training.forward import Gathering
 from unmask.training.masking import Unigram, Vocabulary
@@ -18,17 +18,19 @@ from unmask.training.packing import Packing
 @pytest.fixture(scope="module")
 def scored(toy_tokenizer, toy_tokens, marks):
     torch.manual_seed(0)
-    model = start.from_scratch("bert-tiny", toy_tokenizer, max_length=64, next_sentence=False, dropout=0.1)
+    model = init_model.from_scratch(
+        "bert-tiny", toy_tokenizer, max_length=64, next_sentence=False, dropout=0.1
+    )
     source = Packing(toy_tokens, np.arange(toy_tokens.documents), 64, marks)
     vocabulary = Vocabulary.of(toy_tokenizer)
     unigram = Unigram.of(toy_tokens.counts, toy_tokenizer.all_special_ids)
-    items = held_out.spread(source, source.rows(), 70, vocabulary, unigram)
+    items = evaluation.spread_rows(source, source.rows(), 70, vocabulary, unigram)
     return model, Gathering(model), items
 
 
 def test_the_loss_is_the_mean_over_all_predictions(scored):
     model, gathering, items = scored
-    found = held_out.score_alone(model, gathering, {"toy": items})["toy"]
+    found = evaluation.score_alone(model, gathering, {"toy": items})["toy"]
     batch = collate(items)
     model.eval()
     logits = model(**gathering.inputs(batch)).logits
@@ -43,17 +45,17 @@ def test_the_loss_is_the_mean_over_all_predictions(scored):
 
 def test_two_processes_that_add_their_sums_up_find_the_same(scored):
     model, gathering, items = scored
-    alone = held_out.score_alone(model, gathering, {"toy": items})["toy"]
+    alone = evaluation.score_alone(model, gathering, {"toy": items})["toy"]
     parts = []
     for process in (0, 1):
-        held_out.score(
+        evaluation.score(
             model,
             gathering,
             {"toy": items},
             lambda sums: parts.append(sums.clone()) or sums,
             slice(process, None, 2),
         )
-    together = held_out.score(
+    together = evaluation.score(
         model, gathering, {"toy": items}, lambda _: parts[0] + parts[1], slice(0, None, 2)
     )["toy"]
     assert together.loss == pytest.approx(alone.loss)
@@ -63,7 +65,7 @@ def test_two_processes_that_add_their_sums_up_find_the_same(scored):
 def test_a_score_leaves_the_model_in_the_mode_it_was_in(scored):
     model, gathering, items = scored
     model.train()
-    held_out.score_alone(model, gathering, {"toy": items[:3]})
+    evaluation.score_alone(model, gathering, {"toy": items[:3]})
     assert model.training
 
 
@@ -73,9 +75,9 @@ def test_rows_are_spread_over_the_text_and_masked_the_same_each_time(
     source = Packing(toy_tokens, np.arange(toy_tokens.documents), 64, marks)
     vocabulary = Vocabulary.of(toy_tokenizer)
     unigram = Unigram.of(toy_tokens.counts, toy_tokenizer.all_special_ids)
-    again = held_out.spread(source, source.rows(), 70, vocabulary, unigram)
+    again = evaluation.spread_rows(source, source.rows(), 70, vocabulary, unigram)
     assert len(again) == 70
     for left, right in zip(scored[2], again, strict=True):
         assert (left["input_ids"] == right["input_ids"]).all()
-    few = held_out.spread(source, 5, 70, vocabulary, unigram)
+    few = evaluation.spread_rows(source, 5, 70, vocabulary, unigram)
     assert len(few) == 5

@@ -38,26 +38,28 @@ def within(count, total, chance):
 
 
 @pytest.mark.parametrize(
-    "rule", [Masking(), Masking(rate=0.4, masked=0.5, randomised=0.3)], ids=["bert", "other"]
+    "rule",
+    [Masking(), Masking(mlm_probability=0.4, mask_replace_prob=0.5, random_replace_prob=0.3)],
+    ids=["bert", "other"],
 )
 def test_rates_over_a_million_tokens_are_within_three_sigma(rule, ids, vocabulary, unigram):
     corrupted, labels = mask(ids, rule, vocabulary, unigram, np.random.default_rng(2))
     ordinary = ~vocabulary.special[ids]
     chosen = labels != IGNORED
-    assert within(chosen.sum(), ordinary.sum(), rule.rate)
+    assert within(chosen.sum(), ordinary.sum(), rule.mlm_probability)
     assert not chosen[~ordinary].any()
     assert (labels[chosen] == ids[chosen]).all()
     assert (corrupted[~chosen] == ids[~chosen]).all()
     masked = (corrupted == MASK) & chosen
-    assert within(masked.sum(), chosen.sum(), rule.masked)
+    assert within(masked.sum(), chosen.sum(), rule.mask_replace_prob)
     # a draw may hit the token itself: such a replacement looks like a token that stays
     hit = float((unigram.counts / unigram.counts.sum())[ids[chosen]].mean())
     changed = chosen & ~masked & (corrupted != ids)
-    assert within(changed.sum(), chosen.sum(), rule.randomised * (1 - hit))
+    assert within(changed.sum(), chosen.sum(), rule.random_replace_prob * (1 - hit))
 
 
 def test_replacements_follow_the_unigram_distribution_and_are_never_special(ids, vocabulary, unigram):
-    rule = Masking(rate=0.5, masked=0.0, randomised=1.0)
+    rule = Masking(mlm_probability=0.5, mask_replace_prob=0.0, random_replace_prob=1.0)
     corrupted, labels = mask(ids, rule, vocabulary, unigram, np.random.default_rng(3))
     drawn = np.bincount(corrupted[labels != IGNORED], minlength=SIZE)
     assert drawn[SPECIAL].sum() == 0
@@ -72,7 +74,7 @@ def test_mask_only_leaves_no_other_trace(ids, vocabulary, unigram):
 
 
 def test_whole_words_are_chosen_together_at_the_same_rate(ids, vocabulary, unigram):
-    rule = Masking(whole_words=True)
+    rule = Masking(whole_word_mask=True)
     corrupted, labels = mask(ids, rule, vocabulary, unigram, np.random.default_rng(5))
     chosen = labels != IGNORED
     masked = (corrupted[chosen] == vocabulary.mask).mean()
@@ -99,7 +101,13 @@ def test_the_same_generator_gives_the_same_masks_and_another_others(ids, vocabul
 
 
 @pytest.mark.parametrize(
-    "rates", [{"rate": 0.0}, {"rate": 1.0}, {"masked": 0.9, "randomised": 0.2}, {"masked": -0.1}]
+    "rates",
+    [
+        {"mlm_probability": 0.0},
+        {"mlm_probability": 1.0},
+        {"mask_replace_prob": 0.9, "random_replace_prob": 0.2},
+        {"mask_replace_prob": -0.1},
+    ],
 )
 def test_impossible_rates_are_refused(rates):
     with pytest.raises(UsageError, match="expected"):

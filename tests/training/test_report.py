@@ -12,9 +12,9 @@ from unmask.training import train
 @pytest.fixture
 def window(settings):
     """A run whose model reads 64 tokens."""
-    config = Path(settings.start)
+    config = Path(settings.init_from)
     config.write_text(json.dumps({**json.loads(config.read_text()), "max_position_embeddings": 64}))
-    return replace(settings, steps=2)
+    return replace(settings, max_steps=2)
 
 
 def saved_window(model):
@@ -24,24 +24,24 @@ def saved_window(model):
 def test_the_tokenizer_knows_the_models_window(window, tmp_path):
     first = train(window, tmp_path / "first")
     assert saved_window(first.model) == 64
-    further = train(replace(window, start=str(first.model), vocabulary=0), tmp_path / "further")
+    further = train(replace(window, init_from=str(first.model), vocab_size=0), tmp_path / "further")
     assert saved_window(further.model) == 64
 
 
-def test_the_card_lists_held_out_text_and_the_run_that_was_started_from(window, tmp_path):
+def test_the_card_lists_evaluation_text_and_the_run_that_was_started_from(window, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("\n\n".join(["the jax sees the vax in the house"] * 40))
     first = train(window, tmp_path / "first")
     further = replace(
         window,
-        start=str(first.model),
-        vocabulary=0,
-        held_out_corpora=(f"other={other}",),
+        init_from=str(first.model),
+        vocab_size=0,
+        eval_corpora=(f"other={other}",),
         data_licences={"other": "made here"},
     )
     card = (train(further, tmp_path / "further").model / "README.md").read_text()
     tokens = json.loads((tmp_path / "further" / "tokens" / "other" / "about.json").read_text())["tokens"]
-    assert f"| other | {tokens:,} | none, held out | made here |" in card
+    assert f"| other | {tokens:,} | none, evaluated on | made here |" in card
     assert "Started from `first/model`;" in card
 
 

@@ -28,7 +28,7 @@ def claim(out, settings):
 
 
 def test_a_corpus_smaller_than_a_batch(settings, tmp_path):
-    refusal(UsageError, "text for one batch", replace(settings, batch=4000), tmp_path / "run")
+    refusal(UsageError, "text for one batch", replace(settings, batch_size=4000), tmp_path / "run")
 
 
 def test_an_empty_and_a_binary_corpus(settings, tmp_path):
@@ -39,11 +39,11 @@ def test_an_empty_and_a_binary_corpus(settings, tmp_path):
 
 
 def test_a_vocabulary_larger_than_the_corpus_supports(settings, tmp_path):
-    refusal(UsageError, "ask for fewer tokens", replace(settings, vocabulary=50_000), tmp_path / "run")
+    refusal(UsageError, "ask for fewer tokens", replace(settings, vocab_size=50_000), tmp_path / "run")
 
 
 def test_a_fresh_model_without_tokenizer_or_vocabulary(settings, tmp_path):
-    refusal(UsageError, "needs a tokenizer", replace(settings, vocabulary=0), tmp_path / "run")
+    refusal(UsageError, "needs a tokenizer", replace(settings, vocab_size=0), tmp_path / "run")
 
 
 @pytest.mark.parametrize("content", ['{"colour": "blue"}', "[1, 2]"])
@@ -60,34 +60,36 @@ def test_settings_of_something_else_are_left_as_they_are(settings, tmp_path, con
 def test_fewer_steps_than_were_done_are_refused(settings, tmp_path):
     train(settings, tmp_path / "run")
     before = (tmp_path / "run" / "settings.json").read_bytes()
-    refusal(UsageError, "is at step 4 already", replace(settings, steps=2), tmp_path / "run")
+    refusal(UsageError, "is at step 4 already", replace(settings, max_steps=2), tmp_path / "run")
     assert (tmp_path / "run" / "settings.json").read_bytes() == before
 
 
 def test_a_vocabulary_is_learned_anew_from_a_text_that_changed_before_the_first_step(settings, tmp_path):
     out = tmp_path / "run"
-    refusal(UsageError, "text for one batch", replace(settings, batch=4000), out)
+    refusal(UsageError, "text for one batch", replace(settings, batch_size=4000), out)
     before = (out / "tokenizer" / "tokenizer.json").read_text()
     with (tmp_path / "toy.txt").open("a") as text:
         text.write("\n\n" + "\n\n".join(["quux frobnicate the zyzzyva"] * 400))
-    refusal(UsageError, "text for one batch", replace(settings, batch=4000), out)
+    refusal(UsageError, "text for one batch", replace(settings, batch_size=4000), out)
     assert (out / "tokenizer" / "tokenizer.json").read_text() != before
 
 
-def test_held_out_text_that_changes_is_refused_too(settings, tmp_path):
+def test_evaluation_text_that_changes_is_refused_too(settings, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("\n\n".join(["the jax sees the vax in the house"] * 40))
-    held = replace(settings, held_out_corpora=(f"other={other}",))
+    held = replace(settings, eval_corpora=(f"other={other}",))
     train(held, tmp_path / "run")
     other.write_text("\n\n".join(["the vax sees the jax in the house"] * 40))
-    refusal(UsageError, "other.txt has changed", replace(held, steps=8), tmp_path / "run")
+    refusal(UsageError, "other.txt has changed", replace(held, max_steps=8), tmp_path / "run")
 
 
 def test_a_tokenizer_larger_than_the_checkpoint_is_refused(settings, tmp_path):
     train(settings, tmp_path / "small")
-    larger = train(replace(settings, vocabulary=170), tmp_path / "large").model
+    larger = train(replace(settings, vocab_size=170), tmp_path / "large").model
     (tmp_path / "small" / "model" / "tokenizer.json").unlink()
-    mixed = replace(settings, start=str(tmp_path / "small" / "model"), tokenizer=str(larger), vocabulary=0)
+    mixed = replace(
+        settings, init_from=str(tmp_path / "small" / "model"), tokenizer=str(larger), vocab_size=0
+    )
     refusal(UsageError, "the tokenizer has .* tokens, and .* embeds", mixed, tmp_path / "mixed")
 
 
@@ -95,50 +97,54 @@ def test_another_vocabulary_than_the_checkpoints_is_refused_and_its_own_is_not(s
     first = train(settings, tmp_path / "first").model
     text = (tmp_path / "toy.txt").read_text().translate(str.maketrans("jnv", "kmw"))
     (tmp_path / "other.txt").write_text(text)
-    other = replace(settings, corpora=(f"other={tmp_path / 'other.txt'}",), vocabulary=140)
+    other = replace(settings, corpora=(f"other={tmp_path / 'other.txt'}",), vocab_size=140)
     tokenizer = train(other, tmp_path / "other").model
-    further = replace(settings, start=str(first), tokenizer=str(tokenizer), vocabulary=0)
+    further = replace(settings, init_from=str(first), tokenizer=str(tokenizer), vocab_size=0)
     refusal(UsageError, "expected the vocabulary of .*first/model, got another", further, tmp_path / "mixed")
-    cut = replace(further, vocabulary=100)
+    cut = replace(further, vocab_size=100)
     refusal(UsageError, "expected the vocabulary of", cut, tmp_path / "cut")
     train(replace(further, tokenizer=str(tmp_path / "first" / "tokenizer")), tmp_path / "further")
 
 
 def test_an_embedded_models_tokenizer_is_found_by_its_name(settings, tmp_path):
-    result = train(replace(settings, tokenizer="english", vocabulary=0, steps=2), tmp_path / "run")
+    result = train(replace(settings, tokenizer="english", vocab_size=0, max_steps=2), tmp_path / "run")
     assert json.loads((result.model / "config.json").read_text())["vocab_size"] == 8192
 
 
 def test_a_missing_tokenizer_is_named(settings, tmp_path):
     (tmp_path / "empty").mkdir()
     for name in ("englisch", str(tmp_path / "nowhere"), str(tmp_path / "empty")):
-        missing = replace(settings, tokenizer=name, vocabulary=0)
+        missing = replace(settings, tokenizer=name, vocab_size=0)
         refusal(UsageError, f"{name}: expected a tokenizer", missing, tmp_path / "run")
 
 
 def test_a_checkpoint_without_a_tokenizer_says_so(settings, tmp_path):
-    checkpoint = train(replace(settings, steps=2), tmp_path / "first").model
+    checkpoint = train(replace(settings, max_steps=2), tmp_path / "first").model
     for path in checkpoint.glob("tokenizer*"):
         path.unlink()
     refusal(
         UsageError,
         "first/model: expected a tokenizer, found none",
-        replace(settings, start=str(checkpoint), vocabulary=0),
+        replace(settings, init_from=str(checkpoint), vocab_size=0),
         tmp_path / "run",
     )
 
 
 def test_layers_of_a_fresh_model_are_refused(settings, tmp_path):
-    for start in (settings.start, "bert-tiny"):
-        refusal(UsageError, "a fresh model", replace(settings, start=start, layers=(0,)), tmp_path / "run")
+    for start in (settings.init_from, "bert-tiny"):
+        refusal(
+            UsageError, "a fresh model", replace(settings, init_from=start, layers=(0,)), tmp_path / "run"
+        )
 
 
-def test_text_that_is_trained_on_is_not_held_out_under_another_name(settings, tmp_path):
+def test_text_that_is_trained_on_is_not_evaluated_on_under_another_name(settings, tmp_path):
     shutil.copy(tmp_path / "toy.txt", tmp_path / "copy.txt")
     (tmp_path / "link.txt").symlink_to(tmp_path / "toy.txt")
     for name in ("toy.txt", "copy.txt", "link.txt"):
-        held = replace(settings, held_out_corpora=(f"other={tmp_path / name}",))
-        refusal(UsageError, f"{name} is held out as 'other' and trained on as 'toy'", held, tmp_path / "run")
+        held = replace(settings, eval_corpora=(f"other={tmp_path / name}",))
+        refusal(
+            UsageError, f"{name} is evaluated on as 'other' and trained on as 'toy'", held, tmp_path / "run"
+        )
 
 
 def test_another_spelling_of_a_path_is_the_same_run(settings, tmp_path, monkeypatch):
@@ -158,7 +164,7 @@ def test_another_spelling_of_a_path_is_the_same_run(settings, tmp_path, monkeypa
 def test_more_steps_are_the_same_run(settings, tmp_path):
     claim(tmp_path / "run", settings)
     claim(tmp_path / "run", replace(settings, steps=100, decay=50))
-    assert json.loads((tmp_path / "run" / "settings.json").read_text())["settings"]["steps"] == 100
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["settings"]["max_steps"] == 100
 
 
 def test_a_checkpoint_cut_short_is_passed_over(tmp_path):
@@ -208,7 +214,7 @@ def test_a_causal_checkpoint(settings, tmp_path):
     refusal(
         UsageError,
         "masked language model",
-        replace(settings, start=str(tmp_path / "causal")),
+        replace(settings, init_from=str(tmp_path / "causal")),
         tmp_path / "run",
     )
 
@@ -219,7 +225,7 @@ def test_a_penalty_on_texts_too_short_for_two_positions(settings, tmp_path):
     short = replace(
         settings,
         corpora=(f"short={path}",),
-        vocabulary=22,
+        vocab_size=22,
         compatibility=1.0,
         compatibility_nearest=4,
         packing=False,
@@ -235,43 +241,43 @@ def test_a_penalty_goes_on_past_a_batch_of_short_texts(settings, tmp_path):
     mixed = replace(
         settings,
         corpora=(f"mixed={path}",),
-        vocabulary=40,
+        vocab_size=40,
         compatibility=1.0,
         compatibility_nearest=4,
         packing=False,
-        batch=2,
-        steps=12,
+        batch_size=2,
+        max_steps=12,
     )
     history = train(mixed, tmp_path / "run").history
     assert max(entry["step"] for entry in history) == 12
 
 
-def test_held_out_text_of_a_trained_name_is_refused(settings, tmp_path):
+def test_evaluation_text_of_a_trained_name_is_refused(settings, tmp_path):
     name = settings.corpora[0].partition("=")[0]
     other = tmp_path / "other.txt"
     other.write_text("another text\n")
     refusal(
         UsageError,
         "two corpora are called",
-        replace(settings, held_out_corpora=(f"{name}={other}",)),
+        replace(settings, eval_corpora=(f"{name}={other}",)),
         tmp_path / "run",
     )
 
 
 def test_after_a_refusal_the_corrected_command_runs(settings, tmp_path):
     out = tmp_path / "run"
-    refusal(UsageError, "ask for fewer", replace(settings, vocabulary=90_000), out)
-    train(replace(settings, steps=2), out)
+    refusal(UsageError, "ask for fewer", replace(settings, vocab_size=90_000), out)
+    train(replace(settings, max_steps=2), out)
 
 
 def test_a_corpus_that_changed_between_two_attempts_is_refused(settings, tmp_path):
     out = tmp_path / "run"
-    short = replace(settings, steps=2, save_every=2)
+    short = replace(settings, max_steps=2, save_steps=2)
     train(short, out)
     path = Path(settings.corpora[0].partition("=")[2])
     path.write_text(path.read_text() + "\n\none more document\n")
     before = (out / "settings.json").read_bytes()
-    refusal(UsageError, "has changed since", replace(short, steps=4), out)
+    refusal(UsageError, "has changed since", replace(short, max_steps=4), out)
     assert (out / "settings.json").read_bytes() == before
 
 
@@ -283,28 +289,37 @@ def test_a_start_that_is_no_masked_model_is_one_line(settings, tmp_path, content
     start.mkdir()
     if content is not None:
         (start / "config.json").write_text(content)
-    refusal(UsageError, "expected a", replace(settings, start=str(start)), tmp_path / "run")
+    refusal(UsageError, "expected a", replace(settings, init_from=str(start)), tmp_path / "run")
     if content is not None:
-        file = replace(settings, start=str(start / "config.json"))
+        file = replace(settings, init_from=str(start / "config.json"))
         refusal(UsageError, "expected a", file, tmp_path / "other")
 
 
 def test_the_embedded_model_can_be_started_from(settings, tmp_path):
-    result = train(replace(settings, start="english", vocabulary=0, steps=2, batch=2), tmp_path / "run")
+    result = train(
+        replace(settings, init_from="english", vocab_size=0, max_steps=2, batch_size=2), tmp_path / "run"
+    )
     assert json.loads((result.model / "config.json").read_text())["vocab_size"] == 8192
 
 
 def test_a_batch_that_the_processes_cannot_share(settings, tmp_path):
-    refusal(UsageError, "choose a multiple of 3", replace(settings, accumulate=3), tmp_path / "run")
+    refusal(
+        UsageError,
+        "choose a multiple of 3",
+        replace(settings, gradient_accumulation_steps=3),
+        tmp_path / "run",
+    )
 
 
 def test_an_unknown_start(settings, tmp_path):
-    refusal(UsageError, "expected a preset", replace(settings, start="bert-enormous"), tmp_path / "run")
+    refusal(UsageError, "expected a preset", replace(settings, init_from="bert-enormous"), tmp_path / "run")
 
 
 def test_a_loss_that_is_lost_stops_the_run(settings, tmp_path):
-    wild = replace(settings, body_rate=1e30, head_rate=1e30, clip=0.0, log_every=1, optimizer="adamw")
-    refusal(RunError, "lower body_rate", wild, tmp_path / "run")
+    wild = replace(
+        settings, encoder_lr=1e30, head_lr=1e30, max_grad_norm=0.0, logging_steps=1, optimizer="adamw"
+    )
+    refusal(RunError, "lower encoder_lr", wild, tmp_path / "run")
 
 
 def test_the_command_trains_and_its_options_override_the_file(settings, tmp_path):
@@ -313,10 +328,13 @@ def test_the_command_trains_and_its_options_override_the_file(settings, tmp_path
     command.register(app)
     path = tmp_path / "settings.toml"
     path.write_text(
-        f'start = "{settings.start}"\nvocabulary = 150\nmax_length = 32\nhold_out = 10\nbatch = 2\n'
+        f'init_from = "{settings.init_from}"\nvocab_size = 150\nmax_length = 32\n'
+        "eval_one_in = 10\nbatch_size = 2\n"
     )
-    asked = f"train --out {tmp_path / 'run'} --corpus {settings.corpora[0]} --settings {path} --steps 2"
-    answer = CliRunner().invoke(app, [*asked.split(), "--warmup", "0", "--decay", "1", "--batch", "4"])
+    asked = f"train --out {tmp_path / 'run'} --corpus {settings.corpora[0]} --settings {path} --max-steps 2"
+    answer = CliRunner().invoke(
+        app, [*asked.split(), "--warmup-steps", "0", "--decay-steps", "1", "--batch-size", "4"]
+    )
     assert answer.exit_code == 0, answer.output
     assert "| toy |" in answer.stdout
-    assert json.loads((tmp_path / "run" / "settings.json").read_text())["settings"]["steps"] == 2
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["settings"]["max_steps"] == 2

@@ -29,7 +29,7 @@ def largest_file(size):
 
 
 def test_a_disk_that_fills_up_under_the_optimizer_state(settings, tmp_path):
-    out, short = tmp_path / "run", replace(settings, steps=2)
+    out, short = tmp_path / "run", replace(settings, max_steps=2)
     train(short, out)
     weights = (out / "checkpoint-2" / "model.safetensors").stat().st_size
     state = (out / "checkpoint-2" / "optimizer.pt").stat().st_size
@@ -47,7 +47,7 @@ def test_a_disk_that_fills_up_under_the_optimizer_state(settings, tmp_path):
 )
 def test_a_file_of_a_checkpoint_that_was_harmed_is_named(settings, tmp_path, name, cut):
     out = tmp_path / "run"
-    train(replace(settings, steps=2), out)
+    train(replace(settings, max_steps=2), out)
     harmed = out / "checkpoint-2" / name
     whole = harmed.read_bytes()
     middle = len(whole) // 2
@@ -72,15 +72,15 @@ def test_a_disk_that_fills_up_under_the_tokenizer(settings, tmp_path):
 @pytest.mark.parametrize("left", [0, 60])
 def test_a_file_torn_before_the_first_step_is_made_anew(settings, tmp_path, torn, left):
     out = tmp_path / "run"
-    refusal(UsageError, "text for one batch", replace(settings, batch=4000), out)
+    refusal(UsageError, "text for one batch", replace(settings, batch_size=4000), out)
     whole = (out / torn).read_bytes()
     (out / torn).write_bytes(whole[:left])
-    refusal(UsageError, "text for one batch", replace(settings, batch=4000), out)
+    refusal(UsageError, "text for one batch", replace(settings, batch_size=4000), out)
     assert json.loads((out / torn).read_text()).keys() == json.loads(whole).keys()
 
 
 def test_a_lost_vocabulary_of_checkpoints_is_not_learned_anew(settings, tmp_path):
     out = tmp_path / "run"
-    train(replace(settings, steps=2), out)
+    train(replace(settings, max_steps=2), out)
     shutil.rmtree(out / "tokenizer")
     refusal(RunError, "restore the directory", settings, out)

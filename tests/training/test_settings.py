@@ -10,8 +10,13 @@ from unmask.training.settings import Settings, read_settings
 def test_a_file_is_read_and_overridden(tmp_path):
     path = tmp_path / "settings.toml"
     path.write_text('corpora = ["a.txt"]\nrate = 0.4\nsteps = 2000\nbody_rate = 1\n[shares]\na = 1.0\n')
-    settings = read_settings(path, steps=700, seed=None)
-    assert (settings.rate, settings.steps, settings.seed, settings.body_rate) == (0.4, 700, 0, 1.0)
+    settings = read_settings(path, max_steps=700, seed=None)
+    assert (settings.mlm_probability, settings.max_steps, settings.seed, settings.encoder_lr) == (
+        0.4,
+        700,
+        0,
+        1.0,
+    )
     assert settings.corpora == ("a.txt",)
     assert settings.to_dict()["shares"] == {"a": 1.0}
 
@@ -20,27 +25,26 @@ def test_a_file_is_read_and_overridden(tmp_path):
     ("text", "message"),
     [
         ("stepz = 3", "unknown setting 'stepz'"),
-        ('steps = "many"', "expected int"),
-        ("steps = true", "expected int"),
-        ("steps = ", "syntax error"),
-        ("rate = 1.5", "masking rate"),
-        ("steps = 10\nwarmup = 8\ndecay = 8", "that fit in"),
-        ("batch = 0", "batch"),
-        ('optimizer = "sgd"', "adamw or muon"),
-        ("save_every = 0", "save_every"),
+        ('max_steps = "many"', "expected int"),
+        ("max_steps = true", "expected int"),
+        ("max_steps = ", "syntax error"),
+        ("mlm_probability = 1.5", "mlm_probability between"),
+        ("max_steps = 10\nwarmup_steps = 8\ndecay_steps = 8", "that fit in"),
+        ("batch_size = 0", "batch_size of at least 1"),
+        ("save_steps = 0", "save_steps"),
         ("compatibility = -1.0", "penalty needs"),
         ("compatibility = nan", "penalty needs"),
         ('compatibility_fillings = "all"', "true or drawn"),
-        ("masked = nan", "shares of masked and random"),
-        ('vocabulary_kind = "bpe"', "wordpiece or unigram"),
+        ("mask_replace_prob = nan", "mask_replace_prob and random_replace_prob"),
+        ('tokenizer_type = "bpe"', "wordpiece or unigram"),
         ("corpora = [1]", "NAME=FILE"),
         ("seed = 5000000000", "seed below"),
-        ("body_rate = nan", "body_rate above 0"),
-        ("head_rate = -1.0", "head_rate above 0"),
+        ("encoder_lr = nan", "encoder_lr above 0"),
+        ("head_lr = -1.0", "head_lr above 0"),
         ("dropout = 2.0", "dropout"),
         ("seed = -1", "seed of at least 0"),
         ("vocabulary = -5", "vocabulary of at least 0"),
-        ("hold_out = 1", "leaves none to train on"),
+        ("eval_one_in = 1", "leaves none to train on"),
         ('layers = ["a"]', "numbers of layers"),
         ('[shares]\na = "x"', "number as each"),
     ],
@@ -59,7 +63,7 @@ def test_a_missing_file_is_refused(tmp_path):
 
 
 def test_the_rate_rises_stays_and_falls():
-    schedule = Schedule(steps=100, warmup=10, decay=40)
+    schedule = Schedule(max_steps=100, warmup_steps=10, decay_steps=40)
     factors = [schedule.factor(step) for step in range(101)]
     assert factors[:10] == sorted(factors[:10])
     assert all(factor == 1.0 for factor in factors[10:60])
@@ -74,15 +78,15 @@ def test_the_stable_part_does_not_know_the_length_of_the_run():
 
 
 def test_warmup_and_decay_follow_the_steps_unless_stated():
-    assert Settings(steps=200).schedule == Schedule(200, 10, 100)
-    assert Settings(steps=200, warmup=0, decay=3).schedule == Schedule(200, 0, 3)
+    assert Settings(max_steps=200).schedule == Schedule(200, 10, 100)
+    assert Settings(max_steps=200, warmup_steps=0, decay_steps=3).schedule == Schedule(200, 0, 3)
 
 
 def test_every_setting_has_a_default():
-    assert Settings().masking.rate == 0.15
+    assert Settings().masking.mlm_probability == 0.15
 
 
 def test_a_trained_vocabulary_is_of_the_kind_that_the_start_has():
-    assert Settings(start="xlm-r-base").trained_kind == "unigram"
-    assert Settings(start="bert-mini").trained_kind == "wordpiece"
-    assert Settings(start="xlm-r-base", vocabulary_kind="wordpiece").trained_kind == "wordpiece"
+    assert Settings(init_from="xlm-r-base").trained_tokenizer_type == "unigram"
+    assert Settings(init_from="bert-mini").trained_tokenizer_type == "wordpiece"
+    assert Settings(init_from="xlm-r-base", tokenizer_type="wordpiece").trained_tokenizer_type == "wordpiece"

@@ -46,7 +46,7 @@ def test_the_remains_of_a_killed_writer_are_made_anew(tmp_path, toy_corpus, toy_
     assert json.loads((home / "about.json").read_text())["tokens"] == len(toy_tokens.ids)
 
 
-def test_one_document_in_so_many_is_held_out(toy_tokens):
+def test_one_document_in_so_many_is_kept_for_evaluation(toy_tokens):
     trained, held = tokenfile.split(toy_tokens, 100, offset=50)
     assert held.tolist() == [50, 150, 250, 350]
     assert sorted([*trained, *held]) == list(range(400))

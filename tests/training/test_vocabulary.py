@@ -12,11 +12,14 @@ from unmask.training.vocabulary import XLM_R_SPECIAL, cut, train_vocabulary, wra
 
 
 @pytest.mark.parametrize(
-    ("kind", "size", "frame"), [("wordpiece", 80, ("[CLS]", "[SEP]")), ("unigram", 50, ("<s>", "</s>"))]
+    ("tokenizer_type", "size", "frame"),
+    [("wordpiece", 80, ("[CLS]", "[SEP]")), ("unigram", 50, ("<s>", "</s>"))],
 )
-def test_a_trained_vocabulary_has_the_asked_size_and_frame(toy_corpus, kind, size, frame):
-    tokenizer = train_vocabulary([toy_corpus], kind=kind, size=size, alpha=1.0, lowercase=True, seed=0)
-    assert len(tokenizer) == size or (kind == "unigram" and 0.75 * size <= len(tokenizer) < size)
+def test_a_trained_vocabulary_has_the_asked_size_and_frame(toy_corpus, tokenizer_type, size, frame):
+    tokenizer = train_vocabulary(
+        [toy_corpus], tokenizer_type=tokenizer_type, size=size, alpha=1.0, lowercase=True, seed=0
+    )
+    assert len(tokenizer) == size or (tokenizer_type == "unigram" and 0.75 * size <= len(tokenizer) < size)
     sentence = "the jax nbz vcz the nax ."
     ids = tokenizer(sentence)["input_ids"]
     tokens = tokenizer.convert_ids_to_tokens(ids)
@@ -24,8 +27,8 @@ def test_a_trained_vocabulary_has_the_asked_size_and_frame(toy_corpus, kind, siz
     assert tokenizer.unk_token not in tokens
     assert tokenizer.decode(ids, skip_special_tokens=True).replace(" ", "") == sentence.replace(" ", "")
     pair = tokenizer("the nax", "the nbz")
-    assert ("token_type_ids" in pair) == (kind == "wordpiece")
-    if kind == "wordpiece":
+    assert ("token_type_ids" in pair) == (tokenizer_type == "wordpiece")
+    if tokenizer_type == "wordpiece":
         types = pair["token_type_ids"]
         assert types == sorted(types)
         assert set(types) == {0, 1}
@@ -34,9 +37,16 @@ def test_a_trained_vocabulary_has_the_asked_size_and_frame(toy_corpus, kind, siz
 def test_a_vocabulary_larger_than_the_corpus_supports_is_refused(tmp_path):
     path = tmp_path / "small.txt"
     path.write_text("a few words only\n")
-    for kind in ("wordpiece", "unigram"):
+    for tokenizer_type in ("wordpiece", "unigram"):
         with pytest.raises(UsageError, match="ask for fewer tokens"):
-            train_vocabulary([Corpus("small", path)], kind=kind, size=5000, alpha=1.0, lowercase=True, seed=0)
+            train_vocabulary(
+                [Corpus("small", path)],
+                tokenizer_type=tokenizer_type,
+                size=5000,
+                alpha=1.0,
+                lowercase=True,
+                seed=0,
+            )
 
 
 def test_a_small_language_gets_a_larger_part_of_the_vocabulary_with_a_small_alpha(tmp_path):
@@ -48,19 +58,21 @@ def test_a_small_language_gets_a_larger_part_of_the_vocabulary_with_a_small_alph
     both = [Corpus("large", large), Corpus("small", small)]
     found = {}
     for alpha in (1.0, 0.0):
-        tokenizer = train_vocabulary(both, kind="wordpiece", size=60, alpha=alpha, lowercase=True, seed=0)
+        tokenizer = train_vocabulary(
+            both, tokenizer_type="wordpiece", size=60, alpha=alpha, lowercase=True, seed=0
+        )
         found[alpha] = sum("q" in token for token in tokenizer.get_vocab())
     assert found[0.0] > found[1.0]
 
 
 def test_an_unknown_kind_is_refused(toy_corpus):
     with pytest.raises(UsageError, match="wordpiece or unigram"):
-        train_vocabulary([toy_corpus], kind="bpe", size=80, alpha=1.0, lowercase=True, seed=0)
+        train_vocabulary([toy_corpus], tokenizer_type="bpe", size=80, alpha=1.0, lowercase=True, seed=0)
 
 
 def test_a_cut_keeps_special_tokens_letters_and_the_most_frequent(toy_corpus, tmp_path):
     toy_tokenizer = train_vocabulary(
-        [toy_corpus], kind="wordpiece", size=150, alpha=1.0, lowercase=True, seed=0
+        [toy_corpus], tokenizer_type="wordpiece", size=150, alpha=1.0, lowercase=True, seed=0
     )
     counts = write(toy_corpus, toy_tokenizer, tmp_path, "toy").counts
     shares = counts / counts.sum()
@@ -86,7 +98,9 @@ def test_a_cut_keeps_special_tokens_letters_and_the_most_frequent(toy_corpus, tm
 
 
 def test_a_unigram_vocabulary_can_be_cut_too(toy_corpus, tmp_path):
-    tokenizer = train_vocabulary([toy_corpus], kind="unigram", size=50, alpha=1.0, lowercase=True, seed=0)
+    tokenizer = train_vocabulary(
+        [toy_corpus], tokenizer_type="unigram", size=50, alpha=1.0, lowercase=True, seed=0
+    )
     counts = write(toy_corpus, tokenizer, tmp_path, "unigram").counts
     supported = int((counts > 0).sum()) + len(tokenizer.all_special_ids)
     smaller, old = cut(tokenizer, counts / counts.sum(), supported - 2)
@@ -117,7 +131,7 @@ def test_a_unigram_vocabulary_stays_one_though_it_has_a_token_of_double_crosses(
 def test_the_numbers_of_a_trained_vocabulary_do_not_depend_on_the_run(toy_corpus):
     numbers = [
         train_vocabulary(
-            [toy_corpus], kind="wordpiece", size=90, alpha=1.0, lowercase=True, seed=0
+            [toy_corpus], tokenizer_type="wordpiece", size=90, alpha=1.0, lowercase=True, seed=0
         ).get_vocab()
         for _ in range(3)
     ]
@@ -130,4 +144,4 @@ def test_the_numbers_of_a_trained_vocabulary_do_not_depend_on_the_run(toy_corpus
 
 def test_a_vocabulary_too_small_for_the_letters_is_told_to_be_larger(toy_corpus):
     with pytest.raises(UsageError, match="more than the 10 tokens of vocabulary: ask for more"):
-        train_vocabulary([toy_corpus], kind="wordpiece", size=10, alpha=1.0, lowercase=True, seed=0)
+        train_vocabulary([toy_corpus], tokenizer_type="wordpiece", size=10, alpha=1.0, lowercase=True, seed=0)

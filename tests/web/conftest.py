@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from unmask.web import Limits, Settings, create_app
-from unmask.web.service import Desk
+from unmask.web.service import Service
 
 TEXT = "The [MASK] [MASK] at the casino."
 MakeSettings = Callable[..., Settings]
@@ -40,5 +40,5 @@ def client(app: FastAPI) -> Iterator[TestClient]:
 
 
 @pytest.fixture(scope="module")
-def desk(app: FastAPI) -> Desk:
-    return app.state.desk
+def service(app: FastAPI) -> Service:
+    return app.state.service

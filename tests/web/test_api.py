@@ -12,24 +12,24 @@ from torch.distributions import kl_divergence
 import unmask
 from unmask import serialize as answers
 from unmask.cli import main
-from unmask.web import response_schemas as r
-from unmask.web.service import Desk
+from unmask.web import response_schemas as responses
+from unmask.web.service import Service
 
 TEXT = "The [MASK] [MASK] at the casino."
 BRACED = "The {man} {is} at the casino."
 ONE = "The [MASK] is at the casino."
 
 
-def asked(client: TestClient, name: str, **question):
-    response = client.post(f"/v1/{name}", json=question)
+def asked(client: TestClient, name: str, **body):
+    response = client.post(f"/v1/{name}", json=body)
     assert response.status_code == 200, response.text
     return response.json()
 
 
 @pytest.fixture
-def mlm(client: TestClient, desk: Desk) -> unmask.MaskedLM:
+def mlm(client: TestClient, service: Service) -> unmask.MaskedLM:
     asked(client, "fill", text=ONE)
-    return desk.library.shelf.placed["tiny"].mlm
+    return service.conditionals.models.loaded["tiny"].mlm
 
 
 def command_line(argv: list[str], capsys, monkeypatch) -> dict:
@@ -77,11 +77,11 @@ class TestAnswers:
         want = answers.sample_answer(unmask.fill(TEXT, mlm=mlm, seed=5), mlm, 20, 5)
         assert agree(asked(client, "sample", text=TEXT, number=20, seed=5), want)
 
-    def test_another_sampling_seed_asks_the_model_nothing(self, client, mlm, desk):
+    def test_another_sampling_seed_needs_no_forward_pass(self, client, mlm, service):
         before = asked(client, "sample", text=TEXT, candidates=30, number=20, sampling_seed=1)
-        passes = desk.library.asked
+        passes = service.conditionals.misses
         after = asked(client, "sample", text=TEXT, candidates=30, number=20, sampling_seed=2)
-        assert desk.library.asked == passes
+        assert service.conditionals.misses == passes
         assert before["samples"] != after["samples"]
 
     def test_compare_is_the_librarys(self, client, mlm):
@@ -94,9 +94,9 @@ class TestAnswers:
         want = command_line([command, TEXT, "--model", source, "--json"], capsys, monkeypatch)
         assert agree({**asked(client, command, text=TEXT), "model": source}, want)
 
-    def test_the_model_that_is_named_answers(self, client, desk):
+    def test_the_model_that_is_named_answers(self, client, service):
         got = asked(client, "fill", text=TEXT, model="other")
-        mlm = desk.library.shelf.placed["other"].mlm
+        mlm = service.conditionals.models.loaded["other"].mlm
         assert agree(got, answers.fill_answer(unmask.fill(TEXT, mlm=mlm), mlm, 10))
         assert got["model"] == "other"
 
@@ -170,30 +170,30 @@ def test_compatibility_agrees_with_compare(client):
 
 
 class TestReuse:
-    def test_an_identical_request_is_answered_from_the_cache(self, client, desk):
+    def test_an_identical_request_is_answered_from_the_cache(self, client, service):
         first = client.post("/v1/fill", json={"text": "A [MASK] [MASK]."})
-        found = desk.metrics.answers_found._value.get()
+        found = service.metrics.answers_found._value.get()
         assert client.post("/v1/fill", json={"text": "A [MASK] [MASK].", "top": 10}).content == first.content
-        assert desk.metrics.answers_found._value.get() == found + 1
+        assert service.metrics.answers_found._value.get() == found + 1
 
-    def test_further_questions_about_a_text_ask_the_model_nothing(self, client, desk):
+    def test_further_requests_about_a_text_need_no_forward_pass(self, client, service):
         text = "The old [MASK] [MASK] at the bank."
         asked(client, "fill", text=text)
-        passes = desk.library.asked
+        passes = service.conditionals.misses
         for method in unmask.CONSTRUCTIONS:
             asked(client, "fill", text=text, method=method)
         asked(client, "map", text=text, methods=["ag", "hcb"])
         asked(client, "conditional", text=text, given="man")
         asked(client, "compatibility", text=text)
-        assert desk.library.asked == passes
+        assert service.conditionals.misses == passes
 
-    def test_other_settings_ask_it_again(self, client, desk):
+    def test_other_settings_ask_it_again(self, client, service):
         text = "The red [MASK] [MASK] at the bank."
         asked(client, "fill", text=text)
-        passes = desk.library.asked
+        passes = service.conditionals.misses
         asked(client, "fill", text=text, candidates=10)
         asked(client, "fill", text=text, support=20)
-        assert desk.library.asked == passes + 2
+        assert service.conditionals.misses == passes + 2
 
 
 class TestEvents:
@@ -202,8 +202,8 @@ class TestEvents:
             kind, data = part.split("\n")
             yield kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))
 
-    def ask(self, client, **question):
-        response = client.post("/v1/fill", json=question, headers={"Accept": "text/event-stream"})
+    def ask(self, client, **body):
+        response = client.post("/v1/fill", json=body, headers={"Accept": "text/event-stream"})
         assert response.status_code == 200
         assert response.headers["content-type"].startswith("text/event-stream")
         return list(self.events(response))
@@ -228,20 +228,20 @@ class TestEvents:
 
 
 DESCRIBED = {
-    "fill": (r.FillAnswer, {"text": TEXT}),
-    "score": (r.ScoreAnswer, {"text": BRACED}),
-    "sample": (r.SampleAnswer, {"text": TEXT}),
-    "compare": (r.CompareAnswer, {"text": TEXT}),
-    "conditional": (r.ConditionalAnswer, {"text": TEXT, "given": "man"}),
-    "map": (r.MapAnswer, {"text": TEXT}),
-    "compatibility": (r.CompatibilityAnswer, {"text": TEXT}),
+    "fill": (responses.FillResponse, {"text": TEXT}),
+    "score": (responses.ScoreResponse, {"text": BRACED}),
+    "sample": (responses.SampleResponse, {"text": TEXT}),
+    "compare": (responses.CompareResponse, {"text": TEXT}),
+    "conditional": (responses.ConditionalResponse, {"text": TEXT, "given": "man"}),
+    "map": (responses.MapResponse, {"text": TEXT}),
+    "compatibility": (responses.CompatibilityResponse, {"text": TEXT}),
 }
 
 
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_every_field_of_an_answer_is_described(client, name):
-    described, question = DESCRIBED[name]
-    got = asked(client, name, **question)
+    described, body = DESCRIBED[name]
+    got = asked(client, name, **body)
     assert described.model_validate(got, strict=True, extra="forbid").model_dump(exclude_unset=True) == got
 
 

@@ -20,7 +20,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 import unmask
 from unmask.serialize import compatibility_answer, map_answer
 from unmask.web import Limits, create_app
-from unmask.web.deadline import Watch
+from unmask.web.deadline import Deadline
 
 SENTENCE = "The man is at the casino."
 TEXT = "The [MASK] [MASK] at the casino."
@@ -32,14 +32,14 @@ DRAWN = "return document.body.dataset.drawn"
 def server(settings):
     app = create_app(settings(limits=Limits(seconds=30)))
     with listening(app) as address:
-        soon(lambda: app.state.desk.ready, 30)
+        soon(lambda: app.state.service.ready, 30)
         yield app, address
 
 
 @pytest.fixture(scope="module")
 def mlm(server):
     app, _ = server
-    return app.state.desk.library.shelf.placed["tiny"].mlm
+    return app.state.service.conditionals.models.loaded["tiny"].mlm
 
 
 @pytest.fixture(scope="module")
@@ -176,14 +176,14 @@ def test_a_click_on_the_map_fixes_a_word(at):
     until(session, lambda: chips[1].get_attribute("aria-pressed") == "true")
 
 
-def test_another_construction_asks_the_model_nothing(at, server, mlm):
+def test_another_construction_needs_no_forward_pass(at, server, mlm):
     session = at(HERE)
-    passes = server[0].state.desk.library.asked
+    passes = server[0].state.service.conditionals.misses
     settle(session, lambda: Select(by_id(session, "method")).select_by_value("gibbs"))
     want = unmask.fill(TEXT, mlm=mlm, method="gibbs").top(1)[0]
     assert rows(session, "fillings-a")[0] == (shown(math.exp(want.log_prob)), want.text)
     assert by_id(session, "fillings-a-title").text == "gibbs"
-    assert server[0].state.desk.library.asked == passes
+    assert server[0].state.service.conditionals.misses == passes
 
 
 def test_samples_are_sentences_with_both_blanks_filled(at):
@@ -358,23 +358,23 @@ def test_a_token_is_asked_for_and_kept_for_the_session(session, settings):
 
 def test_an_overload_is_told_and_the_page_tries_again(session, settings):
     app = create_app(settings(limits=Limits(workers=1, queue=4)))
-    desk = app.state.desk
-    slowed(desk.library.shelf.take("tiny", Watch(60)).mlm, 0.001)
+    service = app.state.service
+    slowed(service.conditionals.models.take("tiny", Deadline(60)).mlm, 0.001)
     with listening(app) as address:
-        soon(lambda: desk.ready, 30)
-        held = Watch(60)
-        taken = [desk.pool.submit(_hold, held) for _ in range(5)]  # the worker, and all of the queue
-        soon(lambda: desk.pool.busy == 1, 5)
+        soon(lambda: service.ready, 30)
+        held = Deadline(60)
+        taken = [service.pool.submit(_hold, held) for _ in range(5)]  # the worker, and all of the queue
+        soon(lambda: service.pool.busy == 1, 5)
         session.get(f"{address}/{HERE}")
         until(session, lambda: "busy" in by_id(session, "error").text)
         until(session, lambda: "Trying again in" in by_id(session, "status").text)
-        held.abandon()
+        held.cancel()
         until(session, lambda: session.execute_script(SETTLED))
         assert not by_id(session, "trouble").is_displayed()
         assert all(work.done() for work in taken)
 
 
-def _hold(watch):
+def _hold(deadline):
     while True:
-        watch.check()
+        deadline.check()
         time.sleep(0.02)

@@ -8,16 +8,16 @@ from unmask.web import Limits, create_app
 TEXT = "The [MASK] [MASK] at the casino."
 
 
-def refused(client: TestClient, status: int, path: str = "/v1/fill", **question) -> str:
-    response = client.post(path, json=question)
+def refused(client: TestClient, status: int, path: str = "/v1/fill", **body) -> str:
+    response = client.post(path, json=body)
     assert response.status_code == status, response.text
     assert set(response.json()) == {"error"}
     return response.json()["error"]
 
 
-class TestMisuse:
+class TestUsageErrors:
     @pytest.mark.parametrize(
-        ("path", "question", "line"),
+        ("path", "body", "line"),
         [
             ("fill", {"text": "Nothing here."}, "the text has no blank"),
             ("fill", {"text": "[MASK] [MASK] [MASK]"}, "the text has 3 blanks"),
@@ -30,14 +30,14 @@ class TestMisuse:
             ("fill", {"text": TEXT, "include": ["man", "zebra"]}, "'zebra' is"),
             ("compare", {"text": TEXT, "include": [999999]}, "999999 is no token of this model"),
             ("conditional", {"text": TEXT, "given": 999999}, "999999 is no token of this model"),
-            ("conditional", {"text": "The [MASK].", "given": "man"}, "a question about two blanks"),
-            ("map", {"text": "The [MASK]."}, "a question about two blanks"),
-            ("compare", {"text": "The [MASK]."}, "a question about two blanks"),
+            ("conditional", {"text": "The [MASK].", "given": "man"}, "request is about two blanks"),
+            ("map", {"text": "The [MASK]."}, "request is about two blanks"),
+            ("compare", {"text": "The [MASK]."}, "request is about two blanks"),
             ("fill", {"text": TEXT, "candidates": 90}, "expected from 1 to 78 candidates"),
         ],
     )
-    def test_it_is_400_with_the_librarys_line(self, client, path, question, line):
-        assert line in refused(client, 400, f"/v1/{path}", **question)
+    def test_it_is_400_with_the_librarys_line(self, client, path, body, line):
+        assert line in refused(client, 400, f"/v1/{path}", **body)
 
     def test_half_a_character_is_refused(self, client):
         body = b'{"text": "\\ud800 [MASK]"}'
@@ -48,7 +48,7 @@ class TestMisuse:
 
 class TestFields:
     @pytest.mark.parametrize(
-        ("question", "line"),
+        ("body", "line"),
         [
             ({}, "text: field required"),
             ({"text": ""}, "text: expected one text, as a string"),
@@ -80,8 +80,8 @@ class TestFields:
             ),
         ],
     )
-    def test_a_field_of_the_wrong_kind_is_named(self, client, question, line):
-        assert line in refused(client, 422, **question)
+    def test_a_field_of_the_wrong_kind_is_named(self, client, body, line):
+        assert line in refused(client, 422, **body)
 
     def test_what_is_no_json_is_400(self, client):
         response = client.post("/v1/fill", content=b"{oh", headers={"Content-Type": "application/json"})
@@ -96,7 +96,7 @@ class TestFields:
 
 class TestLimits:
     @pytest.mark.parametrize(
-        ("path", "question", "line"),
+        ("path", "body", "line"),
         [
             ("fill", {"text": "a" * 2001}, "2,001 characters, this server takes 2,000"),
             (
@@ -115,8 +115,8 @@ class TestLimits:
             ("map", {"text": TEXT, "size": 65}, "size: 65"),
         ],
     )
-    def test_each_has_a_line_of_its_own(self, client, path, question, line):
-        assert line in refused(client, 422, f"/v1/{path}", **question)
+    def test_each_has_a_line_of_its_own(self, client, path, body, line):
+        assert line in refused(client, 422, f"/v1/{path}", **body)
 
     def test_all_candidates_are_held_to_the_limit_too(self, settings):
         with TestClient(create_app(settings(limits=Limits(candidates=40)))) as client:
@@ -155,8 +155,8 @@ def test_an_unknown_path_and_method_are_told_in_json(client):
     assert "error" in client.get("/v1/fill").json()
 
 
-def test_an_error_that_nobody_foresaw_tells_nothing_of_the_inside(client, desk, monkeypatch, caplog):
-    monkeypatch.setattr(desk.library, "said", lambda *_: 1 / 0)
+def test_an_error_that_nobody_foresaw_tells_nothing_of_the_inside(client, service, monkeypatch, caplog):
+    monkeypatch.setattr(service.conditionals, "conditionals_of", lambda *_: 1 / 0)
     line = refused(client, 500, text="A [MASK] of its own.")
     assert "log" in line
     assert "division" not in line

@@ -1,4 +1,4 @@
-"""Who may ask, how much may be sent, and what a browser is told to refuse."""
+"""Who may send a request, how large it may be, and what a browser is told to block."""
 
 import socket
 import time

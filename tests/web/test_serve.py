@@ -92,7 +92,7 @@ def test_a_taken_port_is_told(refused):
         (("--port", "70000"), "--port"),
     ],
 )
-def test_misuse_is_one_line(refused, options, line):
+def test_a_usage_error_is_one_line(refused, options, line):
     code, said = refused(*options)
     assert code == 2
     assert line in said

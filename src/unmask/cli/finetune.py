@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unmask.cli import options as o
+from unmask.cli.settings_options import with_settings
 from unmask.cli.terminal import Bar, print_json, print_table, say, speaks, tell
 from unmask.lazy import require
+from unmask.tasks.settings import Settings
 
 if TYPE_CHECKING:
     from unmask.tasks.scores import Scores
@@ -22,38 +24,12 @@ app = typer.Typer(
 )
 
 Train = Annotated[Path, typer.Option("--train", help="The file to learn from.")]
-Out = Annotated[
-    Path, typer.Option("--out", "-o", help="Directory of the run; one that holds the same run is resumed.")
-]
 Dev = Annotated[
     Path | None, typer.Option("--dev", help="The file to evaluate on [default: a tenth of --train].")
 ]
-Pretrained = Annotated[
-    bool, typer.Option("--pretrained/--fresh", help="With the model's weights, or its architecture alone.")
+Out = Annotated[
+    Path, typer.Option("--out", "-o", help="Directory of the run; the same run in it is resumed.")
 ]
-TextColumn = Annotated[str | None, typer.Option("--text", help="Column of the text [default: by its name].")]
-LabelColumn = Annotated[str, typer.Option("--label", help="Column of the label.")]
-MaxLength = Annotated[int, typer.Option("--max-length", help="Tokens of an example, special ones included.")]
-Long = Annotated[str, typer.Option("--long", help="Longer texts: truncate, split or refuse.")]
-Epochs = Annotated[int, typer.Option("--epochs", help="Times that every example is learned from.")]
-Batch = Annotated[int, typer.Option("--batch", help="Examples of a step.")]
-Rate = Annotated[
-    float, typer.Option("--rate", help="Peak learning rate; for models of BERT's size 2e-5 to 5e-5.")
-]
-HeadRate = Annotated[
-    float | None, typer.Option("--head-rate", help="Peak learning rate of the new head [default: --rate].")
-]
-Dropout = Annotated[float, typer.Option("--dropout", help="Share of the activations that are dropped.")]
-ClassWeights = Annotated[
-    str, typer.Option("--class-weights", help="none, or balanced: rare classes weigh more.")
-]
-Patience = Annotated[
-    int, typer.Option("--patience", help="Evaluations without a better score that end the run; 0: none do.")
-]
-EvaluateEvery = Annotated[
-    int, typer.Option("--evaluate-every", help="Steps between evaluations; 0: once an epoch.")
-]
-Licence = Annotated[str, typer.Option("--licence", help="Of the result, for its card.")]
 ModelDirectory = Annotated[Path, typer.Argument(help="The directory 'model' of a finished run.")]
 OtherText = Annotated[
     str | None, typer.Option("--text", help="Column of the text [default: as in training].")
@@ -67,105 +43,44 @@ OtherLong = Annotated[
 ]
 
 
+PAIRS = ("second",)
+TAGS = ("word_column", "tag_column", "scheme", "to_scheme", "repair")
+COLUMNS = ("text", "second", "label")
+DECLARED = ("task", "train", "dev")
+
+
 @app.command()
-def classify(
-    train: Train,
-    out: Out,
-    dev: Dev = None,
-    model: o.Model = "english",
-    pretrained: Pretrained = True,
-    text: TextColumn = None,
-    label: LabelColumn = "label",
-    max_length: MaxLength = 128,
-    long: Long = "truncate",
-    epochs: Epochs = 4,
-    batch: Batch = 32,
-    rate: Rate = 3e-4,
-    head_rate: HeadRate = None,
-    dropout: Dropout = 0.1,
-    class_weights: ClassWeights = "none",
-    patience: Patience = 0,
-    evaluate_every: EvaluateEvery = 0,
-    seed: o.Seed = 0,
-    licence: Licence = "other",
-    allow_pickle: o.AllowPickle = False,
-    json: o.Json = False,
-) -> None:
+@with_settings(Settings, leave_out=(*DECLARED, *PAIRS, *TAGS))
+def classify(train: Train, out: Out, dev: Dev = None, json: o.Json = False, **given: Any) -> None:
     """Learn to label texts: TSV, CSV or JSON lines with a text and a label."""
-    run("classify", **locals())
+    run("classify", train, dev, out, json, given)
 
 
 @app.command()
-def pairs(
-    train: Train,
-    out: Out,
-    dev: Dev = None,
-    model: o.Model = "english",
-    pretrained: Pretrained = True,
-    text: TextColumn = None,
-    second: Annotated[str | None, typer.Option("--second", help="Column of the second text.")] = None,
-    label: LabelColumn = "label",
-    max_length: MaxLength = 128,
-    long: Annotated[str, typer.Option("--long", help="Longer pairs: truncate or refuse.")] = "truncate",
-    epochs: Epochs = 4,
-    batch: Batch = 32,
-    rate: Rate = 3e-4,
-    head_rate: HeadRate = None,
-    dropout: Dropout = 0.1,
-    class_weights: ClassWeights = "none",
-    patience: Patience = 0,
-    evaluate_every: EvaluateEvery = 0,
-    seed: o.Seed = 0,
-    licence: Licence = "other",
-    allow_pickle: o.AllowPickle = False,
-    json: o.Json = False,
-) -> None:
+@with_settings(Settings, leave_out=(*DECLARED, *TAGS))
+def pairs(train: Train, out: Out, dev: Dev = None, json: o.Json = False, **given: Any) -> None:
     """Learn to label pairs of texts: TSV, CSV or JSON lines with two texts and a label."""
-    run("pairs", **locals())
+    run("pairs", train, dev, out, json, given)
 
 
 @app.command()
-def tag(
-    train: Train,
-    out: Out,
-    dev: Dev = None,
-    model: o.Model = "english",
-    pretrained: Pretrained = True,
-    scheme: Annotated[
-        str, typer.Option("--scheme", help="Of the tags: auto, io, bio, bioes, or none (parts of speech).")
-    ] = "auto",
-    to_scheme: Annotated[
-        str | None, typer.Option("--to-scheme", help="Convert the tags to io, bio or bioes first.")
-    ] = None,
-    repair: Annotated[bool, typer.Option("--repair", help="Mend tags that break their scheme.")] = False,
-    word_column: Annotated[int, typer.Option("--word-column", help="Of CoNLL files, from 0.")] = 0,
-    tag_column: Annotated[int, typer.Option("--tag-column", help="Of CoNLL files; -1 is the last.")] = -1,
-    max_length: MaxLength = 128,
-    long: Long = "split",
-    epochs: Epochs = 8,
-    batch: Batch = 16,
-    rate: Rate = 3e-4,
-    head_rate: HeadRate = None,
-    dropout: Dropout = 0.1,
-    class_weights: ClassWeights = "none",
-    patience: Patience = 0,
-    evaluate_every: EvaluateEvery = 0,
-    seed: o.Seed = 0,
-    licence: Licence = "other",
-    allow_pickle: o.AllowPickle = False,
-    json: o.Json = False,
-) -> None:
+@with_settings(
+    Settings,
+    leave_out=(*DECLARED, *COLUMNS),
+    defaults={"long": "split", "epochs": 8, "batch_size": 16},
+)
+def tag(train: Train, out: Out, dev: Dev = None, json: o.Json = False, **given: Any) -> None:
     """Learn to tag words: CoNLL columns or JSON lines with words and tags."""
-    run("tag", **locals())
+    run("tag", train, dev, out, json, given)
 
 
-def run(task: Any, *, out: Path, json: bool, train: Path, dev: Path | None, **settings: Any) -> None:
+def run(task: Any, train: Path, dev: Path | None, out: Path, json: bool, given: dict[str, Any]) -> None:
     """Fine-tune as a command's parameters say, and print the scores."""
     require("fine-tuning", "train", "accelerate", "matplotlib")
-    from unmask.tasks import Settings, finetune
+    from unmask.tasks import finetune
 
-    files = {"train": str(train), "dev": str(dev) if dev else None}
-    result = finetune(Settings(task=task, **files, **settings), out)  # type: ignore[arg-type]
+    settings = Settings(task=task, train=str(train), dev=str(dev) if dev else None, **given)
+    result = finetune(settings, out)
     if not speaks():
         return
     if json:
@@ -184,7 +99,7 @@ def predict(
     long: OtherLong = None,
     device: o.Device = "auto",
 ) -> None:
-    """Print what a fine-tuned model says of new text, one JSON object an example."""
+    """Print what a fine-tuned model says of new text, one JSON object per example."""
     from unmask.tasks import TunedModel
 
     tuned = TunedModel.load(model, device=device, text=text, second=second, long=long)

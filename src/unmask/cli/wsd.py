@@ -142,7 +142,7 @@ def evaluate(
 
     if gold and len(gold) != len(corpora):
         raise UsageError(
-            f"expected --gold once a corpus, got {len(gold)} for {len(corpora)}: give all or none"
+            f"expected --gold once per corpus, got {len(gold)} for {len(corpora)}: give all or none"
         )
     keys = [read_gold(path) for path in gold or map(gold_beside, corpora)]
     learned, encoder = _open(senses, model, device, allow_pickle)

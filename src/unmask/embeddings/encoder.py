@@ -1,8 +1,8 @@
 """Encoder: the vectors inside a masked language model, at any layer.
 
 Texts of one length are read together, so nothing is padded and no pass computes what nobody asked for. The
-states that enter a layer are caught at its door, and the pass ends at the deepest layer asked for, where
-the model has its layers in a list; whether what is caught there are the model's own hidden states is tried
+states that enter a layer are captured by a hook, and the pass ends at the deepest layer asked for, where
+the model has its layers in a list; whether the captured ones are the model's own hidden states is tried
 out once, and if not the library's slower `output_hidden_states` is taken.
 A plain BERT, such as the embedded model, is opened by the light engine, anything else by transformers; an
 encoder without a masked-language-model head will do, since the head is not used.
@@ -28,10 +28,10 @@ from unmask.models.masked_lm import choose_device, window_of
 from unmask.progress import Progress, silent
 from unmask.text.reading import Reader, Reading
 
-TOKENS_A_PASS = 4096
+TOKENS_PER_PASS = 4096
 
 
-class _Reached(Exception):
+class _DeepestLayerReached(Exception):
     """Ends a pass at the deepest layer that was asked for."""
 
 
@@ -52,7 +52,7 @@ class Encoder:
         self.window = window_of(model, tokenizer)
         self._light = isinstance(tokenizer, LightTokenizer)
         self.depth = int(model.config.num_hidden_layers)
-        self._doors = self._find_doors()
+        self._layer_list = self._find_layers()
 
     @classmethod
     def load(
@@ -101,7 +101,7 @@ class Encoder:
         layers: str | int = "last",
         reader: Reader | None = None,
     ) -> tuple[np.ndarray[Any, Any], list[Reading]]:
-        """Return one vector a unit, [units, features], in the order of texts and words, and the readings."""
+        """Return one vector per unit, [units, features], ordered by texts and words, and the readings."""
         reader = reader or self.reader()
         readings = list(reader.read_all(texts))
         return self.embed(readings, reader, [self.layers(layers)])[0], readings
@@ -138,18 +138,18 @@ class Encoder:
         contextual = [number for number in numbers if number != STATIC]
         if not contextual:
             return found
-        if self._doors is None:
+        if self._layer_list is None:
             hidden = self.model(
                 input_ids=ids, attention_mask=torch.ones_like(ids), output_hidden_states=True
             ).hidden_states
             return found | {number: hidden[number] for number in contextual}
-        return found | self._catch(ids, contextual, self._doors)
+        return found | self._capture(ids, contextual, self._layer_list)
 
-    def _catch(self, ids: Tensor, numbers: Sequence[int], doors: Any) -> dict[int, Tensor]:
-        with _caught_at(doors, numbers) as found:
+    def _capture(self, ids: Tensor, numbers: Sequence[int], modules: Any) -> dict[int, Tensor]:
+        with _capturing(modules, numbers) as found:
             try:
                 last = self._run(ids)
-            except _Reached:
+            except _DeepestLayerReached:
                 return found
         return found | {self.depth: last}
 
@@ -165,7 +165,7 @@ class Encoder:
         return self.model.get_input_embeddings()
 
     @torch.inference_mode()
-    def _find_doors(self) -> Any:
+    def _find_layers(self) -> Any:
         """Return the list of layers if the states that enter them are the model's hidden states."""
         for module in self.model.modules():
             if isinstance(module, torch.nn.ModuleList) and len(module) == self.depth:
@@ -175,12 +175,12 @@ class Encoder:
                 mask = torch.ones_like(ids)
                 plain = self.model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
                 try:
-                    caught = self._catch(ids, range(self.depth + 1), module)
+                    captured = self._capture(ids, range(self.depth + 1), module)
                 except Exception:  # layers that are called in a way of their own
                     return None
-                same = len(caught) == self.depth + 1 and all(
-                    caught[i].shape == plain.hidden_states[i].shape
-                    and torch.allclose(caught[i], plain.hidden_states[i], atol=1e-5)
+                same = len(captured) == self.depth + 1 and all(
+                    captured[i].shape == plain.hidden_states[i].shape
+                    and torch.allclose(captured[i], plain.hidden_states[i], atol=1e-5)
                     for i in range(self.depth + 1)
                 )
                 return module if same else None
@@ -188,23 +188,23 @@ class Encoder:
 
 
 @contextmanager
-def _caught_at(doors: Any, numbers: Sequence[int]) -> Iterator[dict[int, Tensor]]:
-    """Catch the states that enter the layers after `numbers`; the pass ends at the deepest of them."""
+def _capturing(modules: Any, numbers: Sequence[int]) -> Iterator[dict[int, Tensor]]:
+    """Capture the states that enter the layers after `numbers`; the pass ends at the deepest of them."""
     found: dict[int, Tensor] = {}
     deepest = max(numbers)
     handles = []
 
-    def catch(number: int) -> Any:
+    def capture(number: int) -> Any:
         def hook(_module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
             found[number] = given[0] if given else named["hidden_states"]
             if number == deepest:
-                raise _Reached
+                raise _DeepestLayerReached
 
         return hook
 
     for number in numbers:
-        if number < len(doors):
-            handles.append(doors[number].register_forward_pre_hook(catch(number), with_kwargs=True))
+        if number < len(modules):
+            handles.append(modules[number].register_forward_pre_hook(capture(number), with_kwargs=True))
     try:
         yield found
     finally:
@@ -221,7 +221,9 @@ def _batches(readings: Sequence[Reading], pieces: list[tuple[int, int]]) -> Iter
 
     batch: list[tuple[int, int]] = []
     for piece in sorted(pieces, key=length, reverse=True):
-        if batch and (length(batch[0]) != length(piece) or (len(batch) + 1) * length(piece) > TOKENS_A_PASS):
+        if batch and (
+            length(batch[0]) != length(piece) or (len(batch) + 1) * length(piece) > TOKENS_PER_PASS
+        ):
             yield batch
             batch = []
         batch.append(piece)

@@ -1,7 +1,7 @@
 """The files that vectors end up in, each streamed from chunks: .npy, .safetensors and .parquet.
 
-The first two hold the matrix, and the units go beside it, one JSON object a row, into a file of its
-name with `.units.jsonl` behind it. Parquet holds both, a row a unit, its vector in the column `vector`.
+The first two hold the matrix, and the units go beside it, one JSON object per row, into a file of its
+name with `.units.jsonl` behind it. Parquet holds both, one row per unit, its vector in the column `vector`.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def survey(
         )
     drawn = draw(texts, sample, np.random.default_rng(seed))
     if len(drawn) < 2:
-        raise UsageError(f"isotropy needs at least two texts, got {len(drawn)}: give more, one a line")
+        raise UsageError(f"isotropy needs at least two texts, got {len(drawn)}: give more, one per line")
     reader = encoder.reader()
     halves: list[list[list[Array]]] = [[[] for _ in choices] for _ in range(2)]
     progress.started("texts", len(drawn))

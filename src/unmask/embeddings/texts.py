@@ -1,4 +1,4 @@
-"""Texts to be embedded, one a line: plain, or JSON lines with a `text` or the `words` of each.
+"""Texts to be embedded, one per line: plain, or JSON lines with a `text` or the `words` of each.
 
 `.gz` files are read as they are, `-` is standard input. Texts are streamed; a file need not fit in memory.
 """

@@ -49,7 +49,7 @@ class KernelRidge:
             fitted: Tensor = vectors @ (shrink[:, None] * projected)
             return (y - fitted) / (1 - leverage).clamp_min(1e-12)[:, None]
 
-        best = lowest(lambda step: float(residual(step).square().mean()), len(PENALTIES))
+        best = index_of_minimum(lambda step: float(residual(step).square().mean()), len(PENALTIES))
         self._weights: Tensor = vectors @ (projected / (values + PENALTIES[best] * typical)[:, None])
         self.left_out = y - residual(best) + self._level
 
@@ -63,11 +63,11 @@ class KernelRidge:
         return (torch.cdist(queries, self._points).square() / -self._scale).exp()
 
 
-def lowest(height: Callable[[int], float], steps: int) -> int:
-    """Return where the height, of steps 0 to `steps` - 1, is least: on every third, then around the best."""
-    known = {step: height(step) for step in range(0, steps, COARSE)}
+def index_of_minimum(value: Callable[[int], float], steps: int) -> int:
+    """Return where the value, of steps 0 to `steps` - 1, is least: on every third, then around the best."""
+    known = {step: value(step) for step in range(0, steps, COARSE)}
     best = min(known, key=known.__getitem__)
     for step in range(max(0, best - COARSE + 1), min(steps, best + COARSE)):
         if step not in known:
-            known[step] = height(step)
+            known[step] = value(step)
     return min(known, key=known.__getitem__)

@@ -32,6 +32,7 @@ from unmask.joints.arnold_gokhale import FURTHEST_START, LONGEST_STEP, Problem, 
 from unmask.joints.blend import SMALLEST_FLOAT, Blend
 from unmask.joints.options import Sweeps, Tolerance
 from unmask.joints.pair import NormalisedJoint
+from unmask.kernels.conjugate_gradients import SMALLEST_DIAGONAL, conjugate_gradients
 from unmask.kernels.laplacian import Laplacian, shortened
 from unmask.kernels.weighted import Weighted
 from unmask.tables.pair_conditionals import Index, PairConditionals
@@ -127,27 +128,17 @@ class WeightedProblem(Problem):
 
 
 def _newton_step(at: Laplacian) -> Tensor:
-    """Solve H d = -gradient by conjugate gradients, to many digits in the measure of the preconditioner.
+    """Solve H d = -gradient to many digits in the measure of the preconditioner.
 
     In the plain measure a residual in a light context is as good as none.
     """
-    scale = at.degree.clamp_min(1e-300)
-    d = torch.zeros_like(at.gradient)
-    residual = -at.gradient
-    z = residual / scale
-    p, rz = z.clone(), residual @ z
-    enough = SMALLEST_RESIDUAL * float(rz)
-    for _ in range(min(MOST_PRODUCTS, 2 * len(d))):
-        hp = at.times(p) + RIDGE * scale * p
-        curvature = p @ hp
-        if not curvature > 0:
-            break
-        alpha = rz / curvature
-        d += alpha * p
-        residual = residual - alpha * hp
-        z = residual / scale
-        previous, rz = rz, residual @ z
-        if not float(rz) > enough:
-            break
-        p = z + rz / previous * p
-    return d
+    gradient, scale = at.gradient, at.degree.clamp_min(SMALLEST_DIAGONAL)
+    enough = SMALLEST_RESIDUAL * float(gradient @ (gradient / scale))
+    return conjugate_gradients(
+        at.times,
+        -gradient,
+        scale,
+        converged=lambda residual, z: not float(residual @ z) > enough,
+        max_iterations=min(MOST_PRODUCTS, 2 * len(gradient)),
+        ridge=RIDGE,
+    )

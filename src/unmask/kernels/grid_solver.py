@@ -36,12 +36,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from unmask.kernels.conjugate_gradients import conjugate_gradients
+
 FURTHEST_START = 60.0
 LONGEST_STEP = 5.0
 MOST_STEPS = 200
+MOST_PRODUCTS = 300
 RIDGE = 1e-9
 Faces = list[Tensor]
-"""One tensor a blank, of the table's shape but for an axis of 1 at the blank's own place."""
+"""One tensor per blank, of the table's shape but for an axis of 1 at the blank's own place."""
 
 
 class Solution(NamedTuple):
@@ -125,7 +128,7 @@ class _Problem:
         return -sum(float((p.exp() * s).sum()) for p, s in zip(self.log_p, self.shares(faces), strict=True))
 
     def gradient(self, faces: Faces) -> Faces:
-        """Return dF/dtheta, a tensor a face."""
+        """Return dF/dtheta, one tensor per face."""
         found = []
         for i in range(self.n):
             others = _log_sum(faces[:i] + faces[i + 1 :])
@@ -150,7 +153,7 @@ class _Problem:
                 (w * (v_i - t)).sum(i, keepdim=True) for i, (w, v_i) in enumerate(zip(weight, v, strict=True))
             ]
 
-        step = [d.clamp(-LONGEST_STEP, LONGEST_STEP) for d in _conjugate_gradients(times, gradient, degree)]
+        step = [d.clamp(-LONGEST_STEP, LONGEST_STEP) for d in _newton_step(times, gradient, degree)]
         slope = _dot(gradient, step)
         if not slope < 0:  # clamping has turned it uphill
             pairs = zip(gradient, degree, strict=True)
@@ -169,28 +172,24 @@ def _dot(one: Faces, other: Faces) -> float:
     return sum(float((a * b).sum()) for a, b in zip(one, other, strict=True))
 
 
-def _conjugate_gradients(
-    times: Callable[[Faces], Faces], gradient: Faces, degree: Faces, most: int = 300
-) -> Faces:
-    """Return an approximate solution of H d = -gradient, with the diagonal as preconditioner."""
+def _newton_step(times: Callable[[Faces], Faces], gradient: Faces, degree: Faces) -> Faces:
+    """Return an approximate solution of H d = -gradient."""
+    sizes, shapes = [g.numel() for g in gradient], [g.shape for g in gradient]
+
+    def flat(faces: Faces) -> Tensor:
+        return torch.cat([face.flatten() for face in faces])
+
+    def apart(vector: Tensor) -> Faces:
+        return [part.view(shape) for part, shape in zip(vector.split(sizes), shapes, strict=True)]
+
     norm = math.sqrt(_dot(gradient, gradient))
     wanted = 0.3 * min(0.1, norm**0.5) * norm
-    scale = [d.clamp_min(1e-300) for d in degree]
-    d = [torch.zeros_like(g) for g in gradient]
-    residual = [-g for g in gradient]
-    z = [r / s for r, s in zip(residual, scale, strict=True)]
-    p, rz = z, _dot(residual, z)
-    for _ in range(most):
-        hp = [h + RIDGE * s * p_i for h, s, p_i in zip(times(p), scale, p, strict=True)]
-        curvature = _dot(p, hp)
-        if not curvature > 0:
-            break
-        alpha = rz / curvature
-        d = [a + alpha * b for a, b in zip(d, p, strict=True)]
-        residual = [a - alpha * b for a, b in zip(residual, hp, strict=True)]
-        if math.sqrt(_dot(residual, residual)) < wanted:
-            break
-        z = [r / s for r, s in zip(residual, scale, strict=True)]
-        previous, rz = rz, _dot(residual, z)
-        p = [a + rz / previous * b for a, b in zip(z, p, strict=True)]
-    return d
+    step = conjugate_gradients(
+        lambda v: flat(times(apart(v))),
+        -flat(gradient),
+        flat(degree),
+        converged=lambda residual, _: float(residual.norm()) < wanted,
+        max_iterations=MOST_PRODUCTS,
+        ridge=RIDGE,
+    )
+    return apart(step)

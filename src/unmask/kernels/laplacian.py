@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from unmask.kernels.conjugate_gradients import conjugate_gradients
 from unmask.kernels.counts import counts_of
 from unmask.tables.pair_conditionals import PairConditionals, row_blocks
 
@@ -78,30 +79,19 @@ class Laplacian:
             result[a:] -= weight.T @ v[:a][rows]
         return result
 
-    def newton_step(self, most: int = 200) -> Tensor:
-        """Return an approximate solution of H d = -gradient, by preconditioned conjugate gradients."""
+    def newton_step(self, max_iterations: int = 200) -> Tensor:
+        """Return an approximate solution of H d = -gradient."""
         tokens = torch.cat(self._counts)
         norm = _norm(self.gradient, tokens)
         wanted = 0.3 * min(0.1, norm**0.5) * norm
-        scale = self.degree.clamp_min(1e-300)
-        d = torch.zeros_like(self.gradient)
-        residual = -self.gradient
-        z = residual / scale
-        p, rz = z.clone(), residual @ z
-        for _ in range(most):
-            hp = self.times(p) + RIDGE * scale * p
-            curvature = p @ hp
-            if not curvature > 0:
-                break
-            alpha = rz / curvature
-            d += alpha * p
-            residual = residual - alpha * hp
-            if _norm(residual, tokens) < wanted:
-                break
-            z = residual / scale
-            previous, rz = rz, residual @ z
-            p = z + rz / previous * p
-        return d
+        return conjugate_gradients(
+            self.times,
+            -self.gradient,
+            self.degree,
+            converged=lambda residual, _: _norm(residual, tokens) < wanted,
+            max_iterations=max_iterations,
+            ridge=RIDGE,
+        )
 
 
 def objective(conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> float:

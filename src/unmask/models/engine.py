@@ -5,7 +5,7 @@ reads the answer at one position `asked`. Of an encoder with the norm after each
 2019) such passes need less than all, and get the same result:
 
 - first layer: embeddings, queries, keys and values are the same everywhere but at `changed`;
-- last layer: only `asked` has to be known. With few queries a text, neither keys nor values are needed: the
+- last layer: only `asked` has to be known. With few queries per text, neither keys nor values are needed: the
   score q·(K x) is (Kᵀq)·x, and the sum of weights times (V x) is V times the sum of weights times x. So the
   layer costs what these positions cost. (The keys' bias shifts all scores alike and drops out.) This holds
   for any texts, and `of_texts` does it for them.

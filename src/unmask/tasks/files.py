@@ -1,9 +1,9 @@
 """Examples from files: TSV, CSV and JSON lines for texts and pairs, CoNLL columns or JSON lines for tags.
 
 The kind is told by the name's ending (`.gz` may follow): `.tsv` has a header and no quoting, `.csv` a header
-and the usual quoting, `.jsonl` an object a line; anything else is CoNLL, a word a line, an empty line after
-each sentence; `# ` in front of a sentence starts a comment. Every example remembers its line, so that a
-complaint can name it.
+and the usual quoting, `.jsonl` one object per line; anything else is CoNLL, one word per line, an empty line
+after each sentence; `# ` in front of a sentence starts a comment. Every example remembers its line, so that
+a complaint can name it.
 """
 
 from __future__ import annotations

@@ -59,12 +59,12 @@ class TaskTrainer(Trainer):  # type: ignore[misc]
         *,
         weights: Tensor | None,
         score: Callable[[Any], Scores],
-        head_rate: float | None = None,
+        head_lr: float | None = None,
         **arguments: Any,
     ) -> None:
         self.control: Any = None  # the Trainer's own, which makes it
         super().__init__(**arguments)
-        self.weights, self.score, self.head_rate = weights, score, head_rate
+        self.weights, self.score, self.head_lr = weights, score, head_lr
         self.model_accepts_loss_kwargs = False
 
     def compute_loss(
@@ -85,7 +85,7 @@ class TaskTrainer(Trainer):  # type: ignore[misc]
         """The Trainer's own optimiser, its groups cut in two where the head has a rate of its own."""
         made_before = getattr(self, "optimizer", None) is not None
         whole = super().create_optimizer(model)
-        if self.head_rate is None or made_before:
+        if self.head_lr is None or made_before:
             return whole
         body = {
             id(weight)
@@ -93,7 +93,7 @@ class TaskTrainer(Trainer):  # type: ignore[misc]
             if "pooler" not in name  # part of the new head: a masked language model has none
         }
         groups = [
-            {**group, "params": chosen, "lr": self.args.learning_rate if in_body else self.head_rate}
+            {**group, "params": chosen, "lr": self.args.learning_rate if in_body else self.head_lr}
             for group in whole.param_groups
             for in_body in (True, False)
             if (chosen := [weight for weight in group["params"] if (id(weight) in body) == in_body])

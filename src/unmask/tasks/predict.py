@@ -25,7 +25,7 @@ from unmask.tasks.scores import Scores, class_scores, entity_scores, token_score
 from unmask.tasks.settings import LongTexts, Settings, Task, check_long
 
 RECORD = "task.json"
-TOKENS_A_PASS = 4096
+TOKENS_PER_PASS = 4096
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class TunedModel:
         order = sorted(range(len(sizes)), key=sizes.__getitem__)
         batches, at = [], 0
         while at < len(order):
-            room = max(1, TOKENS_A_PASS // max(sizes[order[min(at + 127, len(order) - 1)]], 1))
+            room = max(1, TOKENS_PER_PASS // max(sizes[order[min(at + 127, len(order) - 1)]], 1))
             batches.append(order[at : at + min(room, 128)])
             at += len(batches[-1])
         for batch in progress.over(batches, total=len(order), size=len, stage="examples"):

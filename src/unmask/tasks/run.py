@@ -35,7 +35,7 @@ from unmask.tasks.settings import Settings
 
 FINETUNING = Kind(
     "run of 'unmask finetune'",
-    may_change=frozenset({"evaluate_every", "licence", "allow_pickle"}),
+    may_change=frozenset({"eval_steps", "licence", "allow_pickle"}),
     earlier=(NAME, frozenset({"task", "train"})),
 )
 HEAD_DROPOUTS = ("classifier_dropout", "seq_classif_dropout", "classifier_dropout_prob")
@@ -56,9 +56,10 @@ def finetune(settings: Settings, out: Path) -> Result:
     from accelerate import PartialState
 
     processes = PartialState().num_processes
-    if settings.batch % processes:
+    if settings.batch_size % processes:
         raise UsageError(
-            f"expected a batch that {processes} processes divide, got {settings.batch}: choose a multiple"
+            f"expected a batch_size that {processes} processes divide, got {settings.batch_size}: choose "
+            "a multiple"
         )
     examples = gather(settings)  # before the directory is claimed: bad files leave nothing behind
     with without_denormals(), Run.in_directory(FINETUNING, out, settings.to_dict()) as run:
@@ -88,7 +89,7 @@ def _finetune(settings: Settings, out: Path, examples: Examples) -> Result:
         "dev": tuned.encoder.encode(examples.dev, settings.dev or settings.train),
     }
     if fresh_head:
-        first = encoded["train"].features[: settings.batch]
+        first = encoded["train"].features[: settings.batch_size]
         inputs = collator(settings.task, tokenizer)([dict(feature) for feature in first])
         even_scale(model, {name: values for name, values in inputs.items() if name != "labels"})
     notes = [
@@ -129,16 +130,16 @@ def _trainer(
     from unmask.tasks.loop import Patience, Rows, TaskTrainer
 
     processes = PartialState().num_processes
-    batch = min(settings.batch, max(len(encoded["train"].features) // processes, 1) * processes)
+    batch = min(settings.batch_size, max(len(encoded["train"].features) // processes, 1) * processes)
     rows = Rows(encoded["train"].features, epochs=settings.epochs, batch=batch, seed=settings.seed)
     steps = len(rows) // batch
-    every = settings.evaluate_every or max(steps // settings.epochs, 1)
+    every = settings.eval_steps or max(steps // settings.epochs, 1)
     arguments = TrainingArguments(
         output_dir=str(out),
         max_steps=steps,
         per_device_train_batch_size=batch // processes,
-        learning_rate=settings.rate,
-        warmup_steps=math.ceil(settings.warmup * steps),
+        learning_rate=settings.lr,
+        warmup_steps=math.ceil(settings.warmup_ratio * steps),
         weight_decay=settings.weight_decay,
         lr_scheduler_type="linear",
         train_sampling_strategy="sequential",
@@ -171,10 +172,10 @@ def _trainer(
         data_collator=collator(settings.task, tuned.tokenizer),
         weights=class_weights(examples, tuned.labels) if settings.class_weights == "balanced" else None,
         score=score,
-        head_rate=settings.head_rate,
+        head_lr=settings.head_lr,
     )
     trainer.remove_callback(PrinterCallback)
-    trainer.add_callback(StepLines(steps, batch, "examples", "lower --rate"))
+    trainer.add_callback(StepLines(steps, batch, "examples", "lower --lr"))
     if settings.patience:
         trainer.add_callback(Patience(settings.metric, settings.patience))
     return trainer

@@ -1,45 +1,21 @@
-"""Scores: accuracy and F1 by class, and precision, recall and F1 of entities by type.
+"""Scores: accuracy and F1 by class (scikit-learn), precision, recall and F1 of entities by type (seqeval).
 
-An entity is right if its first token, its last token and its type are. F1 of all types together counts
-every entity once (micro); the macro mean counts every type once. What is 0/0 is 0.
+An entity is right if its first token, its last token and its type are; broken sequences are read as the
+CoNLL-2000 scorer reads them, which is seqeval's default mode. F1 of all types together counts every entity
+once (micro); the macro mean counts every type once. What is 0/0 is 0.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from unmask.tasks.schemes import entities
+import numpy as np
 
+from unmask.errors import UsageError
 
-@dataclass(frozen=True)
-class Counts:
-    """How many there are, how many were found, and how many of these are right."""
-
-    true: int
-    found: int
-    right: int
-
-    @property
-    def precision(self) -> float:
-        """The share of what was found that is right."""
-        return self.right / self.found if self.found else 0.0
-
-    @property
-    def recall(self) -> float:
-        """The share of what is there that was found."""
-        return self.right / self.true if self.true else 0.0
-
-    @property
-    def f1(self) -> float:
-        """The harmonic mean of both."""
-        return 2 * self.right / (self.true + self.found) if self.true + self.found else 0.0
-
-    def record(self) -> dict[str, Any]:
-        """The numbers by name."""
-        return {"precision": self.precision, "recall": self.recall, "f1": self.f1, "support": self.true}
+NAMES = ("precision", "recall", "f1", "support")
 
 
 @dataclass(frozen=True)
@@ -56,11 +32,16 @@ class Scores:
 
 
 def class_scores(true: Sequence[str], given: Sequence[str]) -> Scores:
-    """Score one label an example."""
-    table = _counts(true, given)
+    """Score one label per example."""
+    require_metrics()
+    from sklearn.metrics import precision_recall_fscore_support
+
+    labels = sorted({*true, *given})
+    table = precision_recall_fscore_support(true, given, labels=labels, zero_division=0) if labels else ()
+    by_label = _by_label(labels, table)
     right = sum(a == b for a, b in zip(true, given, strict=True))
-    overall = {"accuracy": right / max(len(true), 1), "macro_f1": _macro(table)}
-    return Scores(overall, _records(table), len(true))
+    overall = {"accuracy": right / max(len(true), 1), "macro_f1": _macro(by_label)}
+    return Scores(overall, by_label, len(true))
 
 
 def token_scores(true: Sequence[Sequence[str]], given: Sequence[Sequence[str]]) -> Scores:
@@ -73,37 +54,42 @@ def token_scores(true: Sequence[Sequence[str]], given: Sequence[Sequence[str]]) 
 
 def entity_scores(true: Sequence[Sequence[str]], given: Sequence[Sequence[str]]) -> Scores:
     """Score entities in any scheme, broken sequences included."""
-    count: dict[str, Counter[str]] = {name: Counter() for name in ("true", "found", "right")}
-    tokens = right_tokens = 0
-    for tags, guess in zip(true, given, strict=True):
-        there, said = set(entities(tags)), set(entities(guess))
-        for name, some in (("true", there), ("found", said), ("right", there & said)):
-            count[name].update(entity.type for entity in some)
-        tokens += len(tags)
-        right_tokens += sum(a == b for a, b in zip(tags, guess, strict=True))
-    types = sorted(set(count["true"]) | set(count["found"]))
-    table = {kind: Counts(count["true"][kind], count["found"][kind], count["right"][kind]) for kind in types}
-    total = Counts(*(count[name].total() for name in ("true", "found", "right")))
+    require_metrics()
+    from seqeval.metrics.sequence_labeling import (
+        accuracy_score,
+        get_entities,
+        precision_recall_fscore_support,
+    )
+
+    true, given = [list(tags) for tags in true], [list(tags) for tags in given]
+    types = sorted({kind for tags in (*true, *given) for kind, _, _ in get_entities(tags)})
+    by_label, micro = {}, (0.0, 0.0, 0.0, 0)
+    if types:
+        by_label = _by_label(types, precision_recall_fscore_support(true, given, zero_division=0))
+        micro = precision_recall_fscore_support(true, given, average="micro", zero_division=0)
     overall = {
-        "f1": total.f1,
-        "precision": total.precision,
-        "recall": total.recall,
-        "macro_f1": _macro(table),
-        "token_accuracy": right_tokens / max(tokens, 1),
+        "f1": float(micro[2]),
+        "precision": float(micro[0]),
+        "recall": float(micro[1]),
+        "macro_f1": _macro(by_label),
+        "token_accuracy": float(accuracy_score(true, given)) if any(true) else 0.0,
     }
-    return Scores(overall, _records(table), len(true))
+    return Scores(overall, by_label, len(true))
 
 
-def _counts(true: Iterable[str], given: Iterable[str]) -> dict[str, Counts]:
-    pairs = list(zip(true, given, strict=True))
-    there, said = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
-    right = Counter(a for a, b in pairs if a == b)
-    return {label: Counts(there[label], said[label], right[label]) for label in sorted(there | said)}
+def require_metrics() -> None:
+    """Refuse to score without seqeval, which brings scikit-learn."""
+    from importlib.util import find_spec
+
+    if find_spec("seqeval") is None:
+        raise UsageError("scores need seqeval: pip install 'unmask[train]'")
 
 
-def _macro(table: Mapping[str, Counts]) -> float:
-    return sum(counts.f1 for counts in table.values()) / max(len(table), 1)
+def _by_label(labels: Sequence[str], table: Any) -> dict[str, dict[str, Any]]:
+    """Return the numbers of each label, from columns [labels] by name."""
+    rows = zip(labels, *(np.asarray(column).tolist() for column in table), strict=True)
+    return {label: dict(zip(NAMES, numbers, strict=True)) for label, *numbers in rows}
 
 
-def _records(table: Mapping[str, Counts]) -> dict[str, dict[str, Any]]:
-    return {label: counts.record() for label, counts in table.items()}
+def _macro(by_label: dict[str, dict[str, Any]]) -> float:
+    return sum(row["f1"] for row in by_label.values()) / max(len(by_label), 1)

@@ -1,4 +1,7 @@
-"""Everything that a fine-tuning run depends on. The same settings and the same files give the same model."""
+"""Everything that a fine-tuning run depends on. The same settings and the same files give the same model.
+
+The options of `unmask finetune` are derived from the fields.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from unmask.errors import UsageError
+from unmask.runs.setting import setting
 from unmask.tasks.files import Columns
 
 Task = Literal["classify", "pairs", "tag"]
@@ -22,33 +26,37 @@ class Settings:
     task: Task
     train: str  # the file to learn from
     dev: str | None = None  # the file to choose the best epoch on; None: a tenth of the training file
-    model: str = "english"  # embedded, a directory or a hub name
-    pretrained: bool = True  # False: the same architecture with fresh weights, to see what pretraining gives
+    model: str = setting("english", "'english' (embedded), a directory, or a hub name.", "--model", "-m")
+    pretrained: bool = setting(
+        True, "With the model's weights, or its architecture alone.", "--pretrained/--fresh"
+    )
 
-    text: str | None = None  # column of the text; None: by its name
-    second: str | None = None  # column of the second text of a pair
-    label: str = "label"  # column of the label
-    word_column: int = 0  # of CoNLL files
-    tag_column: int = -1
-    scheme: str = "auto"  # of the tags: auto, none (parts of speech), io, bio, bioes
-    to_scheme: str | None = None  # the scheme to learn in; None: that of the file
-    repair: bool = False  # mend tag sequences that break their scheme
+    text: str | None = setting(None, "Column of the text [default: by its name].")
+    second: str | None = setting(None, "Column of a pair's second text [default: by its name].")
+    label: str = setting("label", "Column of the label.")
+    word_column: int = setting(0, "Of CoNLL files, from 0.")
+    tag_column: int = setting(-1, "Of CoNLL files; -1 is the last.")
+    scheme: str = setting("auto", "Of the tags: auto, io, bio, bioes, or none (parts of speech).")
+    to_scheme: str | None = setting(None, "Convert the tags to io, bio or bioes first.")
+    repair: bool = setting(False, "Mend tags that break their scheme.", "--repair")
 
-    max_length: int = 128  # tokens, special ones included
-    long: LongTexts = "truncate"  # what becomes of longer texts
-    epochs: int = 4
-    batch: int = 32
-    rate: float = 3e-4  # peak learning rate: high, as suits a small model; 2e-5 to 5e-5 for BERT-base
-    head_rate: float | None = None  # that of the new head, which has everything to learn; None: the same
-    warmup: float = 0.1  # share of the steps with a rising rate; it falls linearly after
-    weight_decay: float = 0.01
-    dropout: float = 0.1
-    class_weights: str = "none"  # none, or balanced: rare classes weigh more
-    patience: int = 0  # evaluations without a better score before the run ends; 0: never early
-    evaluate_every: int = 0  # steps; 0: once an epoch
-    seed: int = 0
-    licence: str = "other"  # for the card
-    allow_pickle: bool = False  # open weights that are kept in pickle files, which can run code
+    max_length: int = setting(128, "Tokens per example, special ones included.")
+    long: LongTexts = setting("truncate", "Longer texts: truncate, split (not pairs) or refuse.")
+    epochs: int = setting(4, "Times that every example is learned from.")
+    batch_size: int = setting(32, "Examples per step.")
+    lr: float = setting(3e-4, "Peak learning rate; for models of BERT's size 2e-5 to 5e-5.")
+    head_lr: float | None = setting(None, "Peak learning rate of the new head [default: --lr].")
+    warmup_ratio: float = setting(
+        0.1, "Share of the steps with a rising learning rate; it falls linearly after."
+    )
+    weight_decay: float = setting(0.01, "Weight decay.")
+    dropout: float = setting(0.1, "Share of the activations that are dropped.")
+    class_weights: str = setting("none", "none, or balanced: rare classes weigh more.")
+    patience: int = setting(0, "Evaluations without a better score that end the run; 0: none do.")
+    eval_steps: int = setting(0, "Steps between evaluations; 0: once per epoch.")
+    seed: int = setting(0, "Seed of whatever is drawn at random.")
+    licence: str = setting("other", "Licence of the result, for its card.")
+    allow_pickle: bool = setting(False, "Read pickled weights, which can run code.", "--allow-pickle")
 
     def __post_init__(self) -> None:
         for name, allowed in (
@@ -62,21 +70,23 @@ class Settings:
                 raise UsageError(f"unknown {name} '{getattr(self, name)}': expected {expected}")
         for name, least in (
             ("epochs", 1),
-            ("batch", 1),
+            ("batch_size", 1),
             ("max_length", 8),
             ("patience", 0),
-            ("evaluate_every", 0),
+            ("eval_steps", 0),
             ("seed", 0),
         ):
             if getattr(self, name) < least:
                 raise UsageError(f"expected {name} of at least {least}, got {getattr(self, name)}")
-        if not (self.rate > 0 and 0 <= self.warmup <= 1 and 0 <= self.dropout < 1):
+        if self.seed >= 2**32:
+            raise UsageError(f"expected a seed below 2^32, got {self.seed}")
+        if not (self.lr > 0 and 0 <= self.warmup_ratio <= 1 and 0 <= self.dropout < 1):
             raise UsageError(
-                f"expected a rate above 0, a warmup in [0, 1] and a dropout in [0, 1), got {self.rate}, "
-                f"{self.warmup} and {self.dropout}"
+                f"expected an lr above 0, a warmup_ratio in [0, 1] and a dropout in [0, 1), got {self.lr}, "
+                f"{self.warmup_ratio} and {self.dropout}"
             )
-        if self.head_rate is not None and not self.head_rate > 0:
-            raise UsageError(f"expected a head rate above 0, got {self.head_rate}")
+        if self.head_lr is not None and not self.head_lr > 0:
+            raise UsageError(f"expected a head_lr above 0, got {self.head_lr}")
         if self.to_scheme is not None and (self.task != "tag" or self.scheme == "none"):
             raise UsageError(
                 f"to_scheme {self.to_scheme} converts tags of a scheme, and these have none: leave it out"

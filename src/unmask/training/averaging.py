@@ -19,7 +19,7 @@ def average_into(model: Any, out: Path, count: int) -> None:
     found = whole_checkpoints(out)[-count:]
     if len(found) < count:
         raise UsageError(
-            f"expected {count} checkpoints to average, {out} has {len(found)}: lower average, "
+            f"expected {count} checkpoints to average, {out} has {len(found)}: lower average_checkpoints, "
             "or start anew in another directory (a run keeps as many as it was first asked to average)"
         )
     sums = {name: torch.zeros_like(value, dtype=torch.float64) for name, value in model.named_parameters()}

@@ -1,4 +1,4 @@
-"""What happens beside the steps: progress lines, and courtesy towards other work on the machine."""
+"""Callbacks of the training loop: progress lines, and cores left to other work on the machine."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from unmask.training.settings import Settings
 
 
 class Progress(StepLines):
-    """The lines of a training run: tokens a second, held-out losses."""
+    """The lines of a training run: tokens per second, evaluation losses."""
 
     def __init__(self, settings: Settings) -> None:
-        remedy = "lower body_rate and head_rate or lengthen warmup"
-        super().__init__(settings.steps, settings.batch * settings.max_length, "tokens", remedy)
-        self.save_every = settings.save_every
+        remedy = "lower encoder_lr and head_lr or raise warmup_steps"
+        super().__init__(settings.max_steps, settings.batch_size * settings.max_length, "tokens", remedy)
+        self.save_steps = settings.save_steps
 
     def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
         """Log at every checkpoint too, so that no logged mean spans a resumption."""
-        if state.global_step % self.save_every == 0:
+        if state.global_step % self.save_steps == 0:
             control.should_log = True
 
     def measured(self, found: dict[str, float]) -> str:
-        """Tell the held-out losses."""
+        """Tell the evaluation losses."""
         losses = {n.removesuffix("_loss"): value for n, value in found.items() if n.endswith("_loss")}
-        return f"held out: {super().measured(losses)}" if losses else ""
+        return f"eval loss: {super().measured(losses)}" if losses else ""
 
 
-class CourteousThreads(TrainerCallback):  # type: ignore[misc]
-    """Leave busy cores to others, while this process is of lower priority than they.
+class YieldCores(TrainerCallback):  # type: ignore[misc]
+    """Leave busy cores to other processes while this one has a lower priority (`nice`).
 
     A job of low priority whose threads share a core with others waits at every barrier for the slowest.
     So before each step the threads are set to the cores that others have left free lately (Linux only).

@@ -139,7 +139,7 @@ def penalty(
         )
     chosen = torch.stack([true if fillings == "true" else another, other], dim=2)  # [texts, place, filling]
 
-    # four inputs a text: for each place held, its two fillings, the other place masked
+    # four inputs per text: for each place held, its two fillings, the other place masked
     inputs, columns, targets = [], [], []
     for held in (1, 0):
         for which in (0, 1):

@@ -1,6 +1,6 @@
 """Plain text in, documents out: the reading side of training.
 
-A corpus is a UTF-8 text file (or .gz), one paragraph a line, a blank line between documents. It is read as
+A corpus is a UTF-8 text file (or .gz), one paragraph per line, a blank line between documents. It is read as
 a stream, so that it may be larger than memory; a document or a line without end is cut after `LONGEST`
 characters. Several corpora are drawn in a stratified way: the share of
 a corpus is proportional to size^α (α = 1 draws by size, α = 0 gives every corpus the same share; XLM-R uses

@@ -1,6 +1,6 @@
-"""How good is it? The loss on text that was never trained on, domain by domain.
+"""Evaluation: the loss on text that was never trained on, domain by domain.
 
-Always at BERT's rates (15%, 80/10/10) and with the same masks, whatever the training uses, so that runs can
+Always by BERT's rule (15%, 80/10/10) and with the same masks, whatever the training uses, so that runs can
 be compared. Sums run over predictions, not over batches, so that the loss is the exact mean over the masked
 positions.
 """
@@ -23,9 +23,9 @@ from unmask.training.masking import Masking, Unigram, Vocabulary
 
 RULE = Masking()
 SEED = 20_261_115
-BATCH = 32
+BATCH_SIZE = 32
 
-Items = list[dict[str, Any]]
+EvalRows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,10 @@ class Score:
         return numbers
 
 
-def spread(source: RowSource, total: int, wanted: int, vocabulary: Vocabulary, unigram: Unigram) -> Items:
-    """At most `wanted` masked rows, evenly spread over the `total` rows of a held-out source."""
+def spread_rows(
+    source: RowSource, total: int, wanted: int, vocabulary: Vocabulary, unigram: Unigram
+) -> EvalRows:
+    """At most `wanted` masked rows, evenly spread over the `total` rows of an evaluation source."""
     corruption = Corruption(RULE, vocabulary, unigram)
     numbers = np.unique(np.linspace(0, total - 1, min(wanted, total)).round().astype(int))
     return [corruption(source.row(int(n), None), np.random.default_rng([SEED, int(n)])) for n in numbers]
@@ -61,7 +63,7 @@ def spread(source: RowSource, total: int, wanted: int, vocabulary: Vocabulary, u
 def score(
     model: Any,
     gathering: Gathering,
-    domains: Mapping[str, Items],
+    domains: Mapping[str, EvalRows],
     total: Callable[[Tensor], Tensor],
     part: slice,
 ) -> dict[str, Score]:
@@ -76,13 +78,13 @@ def score(
         model.train(was_training)
 
 
-def score_alone(model: Any, gathering: Gathering, domains: Mapping[str, Items]) -> dict[str, Score]:
+def score_alone(model: Any, gathering: Gathering, domains: Mapping[str, EvalRows]) -> dict[str, Score]:
     """Evaluate in one process."""
     return score(model, gathering, domains, lambda sums: sums, slice(None))
 
 
-def _batches(items: Items) -> Sequence[Batch]:
-    return [collate(items[at : at + BATCH]) for at in range(0, len(items), BATCH)]
+def _batches(items: EvalRows) -> Sequence[Batch]:
+    return [collate(items[at : at + BATCH_SIZE]) for at in range(0, len(items), BATCH_SIZE)]
 
 
 def _domain(

@@ -1,6 +1,6 @@
-"""Where a model begins: from nothing, from a checkpoint, or from an encoder that has no head yet.
+"""The first weights of a model: fresh, from a checkpoint, or from an encoder that has no head yet.
 
-An encoder trained for something else (sentence vectors, say) is a warm start: its head begins as the
+An encoder trained for something else (sentence vectors, say) gets a head: it begins as the
 embeddings themselves (tied weights), an identity in front of them, and the log unigram probabilities as
 bias, so that the very first loss is near the unigram entropy. A vocabulary cut keeps the rows of the tokens
 that stay; layers can be left out too.
@@ -163,7 +163,7 @@ def refuse_causal(config: Any, path: Path) -> None:
         )
 
 
-def begin_head(model: Any, unigram: Unigram) -> None:
+def init_head(model: Any, unigram: Unigram) -> None:
     """Tied embeddings behind an identity, the log unigram distribution as bias.
 
     Found by their shapes, since architectures differ in names: outside the encoder, what leads from its

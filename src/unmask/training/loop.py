@@ -1,6 +1,4 @@
-"""The Trainer with our loss: MLM at the predicted positions, next-sentence prediction, the compatibility
-penalty.
-"""
+"""The Trainer with our loss: MLM at predicted positions, next-sentence prediction, compatibility penalty."""
 
 from __future__ import annotations
 
@@ -17,22 +15,22 @@ from unmask.training.batches import collate
 from unmask.training.eval import Score, score
 from unmask.training.forward import Gathering, predicted, token_logits
 from unmask.training.optimizer import build_optimizer
-from unmask.training.prepare_data import Materials
+from unmask.training.prepare_data import TrainingData
 from unmask.training.settings import Settings
 
 
 class MaskedTrainer(Trainer):  # type: ignore[misc]
     """`transformers.Trainer` for masked language models."""
 
-    def __init__(self, settings: Settings, materials: Materials, **arguments: Any) -> None:
+    def __init__(self, settings: Settings, data: TrainingData, **arguments: Any) -> None:
         self.optimizer: Any = None
         self.lr_scheduler: Any = None
-        # the held-out rows go through `evaluate` below; the Trainer only asks that they exist
-        held = materials.domains or None
-        super().__init__(train_dataset=materials.rows, eval_dataset=held, data_collator=collate, **arguments)
-        self.settings, self.materials = settings, materials
+        # the evaluation rows go through `evaluate` below; the Trainer only asks that they exist
+        eval_rows = data.domains or None
+        super().__init__(train_dataset=data.rows, eval_dataset=eval_rows, data_collator=collate, **arguments)
+        self.settings, self.data = settings, data
         self.gathering = Gathering(self.model)
-        self.special = torch.from_numpy(materials.vocabulary.special)
+        self.special = torch.from_numpy(data.vocabulary.special)
         self._scored: tuple[int, dict[str, Score]] | None = None
         self._parts: dict[str, Tensor] = {}  # sums of the objectives since the last log
         self._parts_from = 0  # and the step of that
@@ -75,10 +73,10 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
             follows = functional.cross_entropy(
                 output.seq_relationship_logits, inputs["next_sentence_label"], reduction="sum"
             )
-            parts["next_sentence"] = follows / self.settings.batch * processes
+            parts["next_sentence"] = follows / self.settings.batch_size * processes
         loss = sum(parts.values(), start=torch.zeros((), device=logits.device))
         if self.settings.compatibility > 0:
-            parts["compatibility"] = self._penalty(inputs) / self.settings.accumulate
+            parts["compatibility"] = self._penalty(inputs) / self.settings.gradient_accumulation_steps
             loss = loss + self.settings.compatibility * parts["compatibility"]
         if not self._parts:
             self._parts_from = self.state.global_step
@@ -120,7 +118,7 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
             bare,
             self.gathering,
             pairs,
-            mask=self.materials.vocabulary.mask,
+            mask=self.data.vocabulary.mask,
             special=self.special,
             huber=rule.huber,
             seed=seed,
@@ -128,7 +126,7 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
         )
 
     def scores(self) -> dict[str, Score]:
-        """The held-out scores by domain at this step; every process takes its part of the batches."""
+        """The evaluation scores by domain at this step; every process takes its part of the batches."""
         if self._scored is None or self._scored[0] != self.state.global_step:
             self._scored = (self.state.global_step, self._scores())
         return self._scored[1]
@@ -140,13 +138,13 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
     def _scores(self) -> dict[str, Score]:
         part = slice(self.accelerator.process_index, None, self.accelerator.num_processes)
         bare = self.accelerator.unwrap_model(self.model)
-        return score(bare, self.gathering, self.materials.domains, self._total, part)
+        return score(bare, self.gathering, self.data.domains, self._total, part)
 
     def _total(self, sums: Tensor) -> Tensor:
         return self.accelerator.reduce(sums, reduction="sum")  # type: ignore[no-any-return]
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
-        """Log the scores under `eval_DOMAIN_NUMBER`; once a step, though the last step asks twice."""
+        """Log the scores under `eval_DOMAIN_NUMBER`; once per step, though the last step asks twice."""
         known = self._scored is not None and self._scored[0] == self.state.global_step
         metrics = {
             f"eval_{domain}_{name}": value

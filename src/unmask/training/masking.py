@@ -56,20 +56,25 @@ class Unigram:
 
 @dataclass(frozen=True)
 class Masking:
-    """`rate` of the tokens are chosen; of these `masked` become the mask token, `randomised` a draw."""
+    """The share of the tokens that is chosen, and of these the shares that are masked or made random."""
 
-    rate: float = 0.15
-    masked: float = 0.8
-    randomised: float = 0.1
-    whole_words: bool = False
+    mlm_probability: float = 0.15
+    mask_replace_prob: float = 0.8
+    random_replace_prob: float = 0.1
+    whole_word_mask: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.rate < 1:
-            raise UsageError(f"expected a masking rate between 0 and 1, got {self.rate}: 0.15 is BERT's")
-        if not (min(self.masked, self.randomised) >= 0 and self.masked + self.randomised <= 1 + 1e-9):
+        if not 0 < self.mlm_probability < 1:
             raise UsageError(
-                f"expected shares of masked and random tokens that sum to at most 1, got {self.masked} and "
-                f"{self.randomised}: BERT's are 0.8 and 0.1"
+                f"expected an mlm_probability between 0 and 1, got {self.mlm_probability}: 0.15 is BERT's"
+            )
+        if not (
+            min(self.mask_replace_prob, self.random_replace_prob) >= 0
+            and self.mask_replace_prob + self.random_replace_prob <= 1 + 1e-9
+        ):
+            raise UsageError(
+                f"expected mask_replace_prob and random_replace_prob that sum to at most 1, got "
+                f"{self.mask_replace_prob} and {self.random_replace_prob}: BERT's are 0.8 and 0.1"
             )
 
 
@@ -104,13 +109,13 @@ def mask(
 ) -> tuple[Ids, Ids]:
     """Corrupt one row of ids [length]: the new ids, and the labels (`IGNORED` where nothing is predicted)."""
     allowed = ~vocabulary.special[ids]
-    if masking.whole_words:
-        chosen = _words(ids, masking.rate, vocabulary, generator) & allowed
+    if masking.whole_word_mask:
+        chosen = _words(ids, masking.mlm_probability, vocabulary, generator) & allowed
     else:
-        chosen = (generator.random(len(ids)) < masking.rate) & allowed
+        chosen = (generator.random(len(ids)) < masking.mlm_probability) & allowed
     fate = generator.random(len(ids))
-    hidden = chosen & (fate < masking.masked)
-    replaced = chosen & ~hidden & (fate < masking.masked + masking.randomised)
+    hidden = chosen & (fate < masking.mask_replace_prob)
+    replaced = chosen & ~hidden & (fate < masking.mask_replace_prob + masking.random_replace_prob)
     corrupted = np.where(hidden, vocabulary.mask, ids)
     corrupted[replaced] = unigram.draw(int(replaced.sum()), generator)
     return corrupted, np.where(chosen, ids, IGNORED)

@@ -1,8 +1,6 @@
-"""What a run is made of, gathered before the first step: tokenizer, token files, rows, held-out text, first
-weights.
+"""Data and first weights of a run: tokenizer, token files, rows, evaluation rows, model.
 
-Everything here is a function of the settings and is kept in the run's directory, so that a resumed run
-finds it made.
+Everything here is a function of the settings and is kept in the run's directory, which a resumed run reads.
 """
 
 from __future__ import annotations
@@ -19,10 +17,10 @@ import numpy as np
 from unmask.errors import UsageError
 from unmask.models.embedded import locate
 from unmask.models.masked_lm import window_of
-from unmask.training import eval as held_out
-from unmask.training import init_model as start
+from unmask.training import init_model
 from unmask.training.batches import Corruption, MixedRows, RowSource
 from unmask.training.corpus import Corpus, corpora, shares_of
+from unmask.training.eval import EvalRows, spread_rows
 from unmask.training.masking import Unigram, Vocabulary
 from unmask.training.packing import Marks, Packing
 from unmask.training.sentence_pairs import SentencePairs
@@ -32,7 +30,7 @@ from unmask.training.tokenizer import BOUNDLESS, run_tokenizer
 
 
 @dataclass(frozen=True)
-class Materials:
+class TrainingData:
     """All inputs of the training loop."""
 
     tokenizer: Any
@@ -40,22 +38,22 @@ class Materials:
     unigram: Unigram
     shares: dict[str, float]
     tokens: dict[str, int]  # of each corpus to train on
-    held_tokens: dict[str, int]  # of each corpus that is held out as a whole
+    eval_tokens: dict[str, int]  # of each corpus that is only evaluated on
     rows: MixedRows
-    domains: dict[str, held_out.Items]
+    domains: dict[str, EvalRows]
     kept: list[int] | None  # old ids of a cut vocabulary
 
 
-def gather(settings: Settings, directory: Path) -> Materials:
+def prepare_data(settings: Settings, directory: Path) -> TrainingData:
     """Make the tokenizer and the token files, or find them, and set up the streams of rows."""
     if settings.layers and _is_fresh(settings):
         raise UsageError(
-            f"layers are those of a checkpoint to keep, and {settings.start} is a fresh model: leave layers "
-            "out, and set how many it has in its config"
+            f"layers are those of a checkpoint to keep, and {settings.init_from} is a fresh model: leave "
+            "layers out, and set how many it has in its config"
         )
     texts = corpora(settings.corpora)
-    held_texts = corpora(settings.held_out_corpora, beside=texts) if settings.held_out_corpora else []
-    _refuse_trained_on(texts, held_texts)
+    eval_texts = corpora(settings.eval_corpora, beside=texts) if settings.eval_corpora else []
+    _refuse_trained_on(texts, eval_texts)
     tokenizer, kept = run_tokenizer(settings, texts, directory)
     vocabulary = Vocabulary.of(tokenizer)
     files = {text.name: _tokens(text, tokenizer, directory) for text in texts}
@@ -64,29 +62,31 @@ def gather(settings: Settings, directory: Path) -> Materials:
     unigram = Unigram.of(np.asarray(counts) * 1e9, tokenizer.all_special_ids)
 
     sources: dict[str, RowSource] = {}
-    domains: dict[str, held_out.Items] = {}
-    held_tokens: dict[str, int] = {}
+    domains: dict[str, EvalRows] = {}
+    eval_tokens: dict[str, int] = {}
     for name, file in files.items():
-        trained, held = split(file, settings.hold_out, offset=settings.hold_out // 2)
+        trained, held = split(file, settings.eval_one_in, offset=settings.eval_one_in // 2)
         sources[name] = _source(settings, tokenizer, file, trained)
         if len(held):
-            domains[name] = _held(settings, tokenizer, file, held, vocabulary, unigram)
-    for text in held_texts:
+            domains[name] = _eval_rows(settings, tokenizer, file, held, vocabulary, unigram)
+    for text in eval_texts:
         file = _tokens(text, tokenizer, directory)
-        held_tokens[text.name] = int(file.ids.size)
-        domains[text.name] = _held(settings, tokenizer, file, np.arange(file.documents), vocabulary, unigram)
+        eval_tokens[text.name] = int(file.ids.size)
+        domains[text.name] = _eval_rows(
+            settings, tokenizer, file, np.arange(file.documents), vocabulary, unigram
+        )
     _refuse_tiny(settings, files)
     _refuse_short(settings, files)
     corruption = Corruption(settings.masking, vocabulary, unigram)
-    length = settings.steps * settings.batch
+    length = settings.max_steps * settings.batch_size
     rows = MixedRows(sources, shares, corruption, length=length, seed=settings.seed)
     sizes = {name: int(file.ids.size) for name, file in files.items()}
-    return Materials(tokenizer, vocabulary, unigram, shares, sizes, held_tokens, rows, domains, kept)
+    return TrainingData(tokenizer, vocabulary, unigram, shares, sizes, eval_tokens, rows, domains, kept)
 
 
 def changed_text(settings: Settings, directory: Path) -> Path | None:
     """Return a text that is no longer the one that the run in a directory began with; None: all are."""
-    held = corpora(settings.held_out_corpora) if settings.held_out_corpora else []
+    held = corpora(settings.eval_corpora) if settings.eval_corpora else []
     for text in [*corpora(settings.corpora), *held]:
         for kind in ("tokens", "full"):
             about = about_tokens(directory / kind / text.name)
@@ -95,61 +95,61 @@ def changed_text(settings: Settings, directory: Path) -> Path | None:
     return None
 
 
-def first_model(settings: Settings, materials: Materials) -> Any:
+def initial_model(settings: Settings, data: TrainingData) -> Any:
     """The model before the first step, from the preset or the checkpoint that the settings name.
 
     The tokenizer is told its window.
     """
-    model = _fresh(settings, materials) if _is_fresh(settings) else _further(settings, materials)
-    room = window_of(model, materials.tokenizer)
+    model = _from_scratch(settings, data) if _is_fresh(settings) else _from_checkpoint(settings, data)
+    room = window_of(model, data.tokenizer)
     if settings.max_length > room:
         raise UsageError(f"expected a max_length of at most {room} for this model, got {settings.max_length}")
     # without positions of its own a model reads any length
-    materials.tokenizer.model_max_length = room if room < BOUNDLESS else max(settings.max_length, 512)
+    data.tokenizer.model_max_length = room if room < BOUNDLESS else max(settings.max_length, 512)
     return model
 
 
 def _is_fresh(settings: Settings) -> bool:
-    return settings.start in start.PRESETS or Path(locate(settings.start)).is_file()
+    return settings.init_from in init_model.PRESETS or Path(locate(settings.init_from)).is_file()
 
 
-def _fresh(settings: Settings, materials: Materials) -> Any:
-    return start.from_scratch(
-        settings.start,
-        materials.tokenizer,
+def _from_scratch(settings: Settings, data: TrainingData) -> Any:
+    return init_model.from_scratch(
+        settings.init_from,
+        data.tokenizer,
         max_length=settings.max_length,
         next_sentence=settings.next_sentence,
         dropout=settings.dropout,
     )
 
 
-def _further(settings: Settings, materials: Materials) -> Any:
-    path = Path(locate(settings.start))
+def _from_checkpoint(settings: Settings, data: TrainingData) -> Any:
+    path = Path(locate(settings.init_from))
     if not path.is_dir():
         raise UsageError(
-            f"expected a preset ({', '.join(start.PRESETS)}), a config file or a checkpoint directory "
-            f"to start from, got {settings.start!r}: check the name or the path"
+            f"expected a preset ({', '.join(init_model.PRESETS)}), a config file or a checkpoint directory "
+            f"to start from, got {settings.init_from!r}: check the name or the path"
         )
-    model, headless = start.from_checkpoint(
+    model, headless = init_model.from_checkpoint(
         path, next_sentence=settings.next_sentence, dropout=settings.dropout
     )
     if settings.layers:
-        start.keep_layers(model, settings.layers)
-    if materials.kept is not None:
-        start.keep_tokens(model, materials.kept)
-    _refuse_other_tokenizer(settings, materials, model)
+        init_model.keep_layers(model, settings.layers)
+    if data.kept is not None:
+        init_model.keep_tokens(model, data.kept)
+    _refuse_other_tokenizer(settings, data, model)
     if headless:
-        start.begin_head(model, materials.unigram)
+        init_model.init_head(model, data.unigram)
     return model
 
 
-def _refuse_other_tokenizer(settings: Settings, materials: Materials, model: Any) -> None:
+def _refuse_other_tokenizer(settings: Settings, data: TrainingData, model: Any) -> None:
     """A checkpoint's embeddings are those of its own tokens."""
-    rows, tokens = int(model.get_input_embeddings().weight.shape[0]), len(materials.tokenizer)
+    rows, tokens = int(model.get_input_embeddings().weight.shape[0]), len(data.tokenizer)
     if tokens > rows:
         raise UsageError(
-            f"the tokenizer has {tokens:,} tokens, and {settings.start} embeds {rows:,}: leave tokenizer out "
-            "to take the checkpoint's own"
+            f"the tokenizer has {tokens:,} tokens, and {settings.init_from} embeds {rows:,}: leave tokenizer "
+            "out to take the checkpoint's own"
         )
 
 
@@ -170,37 +170,37 @@ def _source(settings: Settings, tokenizer: Any, file: TokenFile, documents: Any)
     return Packing(file, documents, settings.max_length, _marks(tokenizer), alone=not settings.packing)
 
 
-def _held(
+def _eval_rows(
     settings: Settings,
     tokenizer: Any,
     file: TokenFile,
     documents: Any,
     vocabulary: Vocabulary,
     unigram: Unigram,
-) -> held_out.Items:
+) -> EvalRows:
     source = _source(settings, tokenizer, file, documents)
-    total = source.rows() if isinstance(source, Packing) else settings.evaluate_rows
-    return held_out.spread(source, total, settings.evaluate_rows, vocabulary, unigram)
+    total = source.rows() if isinstance(source, Packing) else settings.eval_rows
+    return spread_rows(source, total, settings.eval_rows, vocabulary, unigram)
 
 
-def _refuse_trained_on(texts: list[Corpus], held: list[Corpus]) -> None:
+def _refuse_trained_on(texts: list[Corpus], eval_texts: list[Corpus]) -> None:
     """Text that is trained on, under whatever name, says nothing about other text."""
-    for text in held:
+    for text in eval_texts:
         for other in texts:
             if text.same_text(other):
                 raise UsageError(
-                    f"{text.path} is held out as {text.name!r} and trained on as {other.name!r}: hold out "
-                    "another text, or a part of this one with hold_out"
+                    f"{text.path} is evaluated on as {text.name!r} and trained on as {other.name!r}: "
+                    "evaluate on another text, or on a part of this one with eval_one_in"
                 )
 
 
 def _refuse_tiny(settings: Settings, files: Mapping[str, TokenFile]) -> None:
     have = sum(file.ids.size for file in files.values())
-    need = settings.batch * settings.max_length
+    need = settings.batch_size * settings.max_length
     if have < need:
         raise UsageError(
-            f"expected text for one batch ({settings.batch} rows of {settings.max_length} = {need} tokens), "
-            f"got {have} tokens: give more text, or lower the batch or max_length"
+            f"expected text for one batch ({settings.batch_size} rows of {settings.max_length} = {need} "
+            f"tokens), got {have} tokens: give more text, or lower batch_size or max_length"
         )
 
 

@@ -17,7 +17,7 @@ from unmask.training.init_model import PRESETS, restore_dropout
 from unmask.training.settings import Settings
 
 if TYPE_CHECKING:
-    from unmask.training.prepare_data import Materials
+    from unmask.training.prepare_data import TrainingData
 
 History = Sequence[Mapping[str, float]]
 
@@ -25,7 +25,7 @@ History = Sequence[Mapping[str, float]]
 def write_result(
     out: Path,
     settings: Settings,
-    materials: Materials,
+    data: TrainingData,
     model: Any,
     scores: Mapping[str, Score],
     history: History,
@@ -35,55 +35,54 @@ def write_result(
     shutil.rmtree(partial, ignore_errors=True)
     restore_dropout(model)
     model.save_pretrained(partial)
-    materials.tokenizer.save_pretrained(partial)
+    data.tokenizer.save_pretrained(partial)
     card_file = partial / "README.md"
-    card_file.write_text(card(settings, materials, scores), encoding="utf-8")
+    card_file.write_text(card(settings, data, scores), encoding="utf-8")
     for path in partial.iterdir():
         path.chmod(card_file.stat().st_mode)  # safetensors keeps its files from all others
     results = {name: found.record() | {"predictions": found.predictions} for name, found in scores.items()}
-    (partial / "results.json").write_text(
-        json.dumps({"held_out": results, "history": list(history)}, indent=1)
-    )
+    (partial / "results.json").write_text(json.dumps({"eval": results, "history": list(history)}, indent=1))
     draw_curves(history, partial / "loss.png")
     shutil.rmtree(final, ignore_errors=True)
     partial.rename(final)
 
 
-def card(settings: Settings, materials: Materials, scores: Mapping[str, Score]) -> str:
+def card(settings: Settings, data: TrainingData, scores: Mapping[str, Score]) -> str:
     """The model card: data, licence, settings, results."""
     front = f"---\nlicense: {settings.licence}\npipeline_tag: fill-mask\nlibrary_name: transformers\n---\n\n"
     licences = settings.data_licences
-    trained = [(name, materials.tokens[name], f"{share:.0%}") for name, share in materials.shares.items()]
-    held = [(name, tokens, "none, held out") for name, tokens in materials.held_tokens.items()]
-    data = "\n".join(
+    trained = [(name, data.tokens[name], f"{share:.0%}") for name, share in data.shares.items()]
+    evaluated = [(name, tokens, "none, evaluated on") for name, tokens in data.eval_tokens.items()]
+    rows = "\n".join(
         f"| {name} | {tokens:,} | {share} | {licences.get(name, 'not stated')} |"
-        for name, tokens, share in trained + held
+        for name, tokens, share in trained + evaluated
     )
     return (
         f"{front}# A masked language model trained with unmask\n\n"
-        f"Started from `{_beginning(settings.start)}`; {settings.steps:,} steps of {settings.batch} rows of "
-        f"{settings.max_length} tokens; {len(materials.tokenizer):,} tokens of vocabulary.\n\n"
+        f"Started from `{_short_name(settings.init_from)}`; {settings.max_steps:,} steps of "
+        f"{settings.batch_size} rows of {settings.max_length} tokens; "
+        f"{len(data.tokenizer):,} tokens of vocabulary.\n\n"
         "## Data\n\n| corpus | tokens | share of the batches | licence |\n|---|---|---|---|\n"
-        f"{data}\n\n"
-        "## Held-out results\n\n15% of the tokens masked, 80/10/10, text never trained on.\n\n"
+        f"{rows}\n\n"
+        "## Evaluation\n\n15% of the tokens masked, 80/10/10, text never trained on.\n\n"
         f"{table(scores)}\n\n"
         "![Loss over the steps](loss.png)\n\n"
         f"## Settings\n\n```json\n{json.dumps(settings.to_dict(), indent=1)}\n```\n"
     )
 
 
-def _beginning(start: str) -> str:
+def _short_name(source: str) -> str:
     """A preset's or an embedded model's name; a path's last two parts, as many are called model."""
-    path = Path(start)
-    if start in PRESETS or locate(start) != start or not path.exists():
-        return start
+    path = Path(source)
+    if source in PRESETS or locate(source) != source or not path.exists():
+        return source
     return "/".join(path.resolve().parts[-2:])
 
 
 def table(scores: Mapping[str, Score]) -> str:
     """The scores by domain, as Markdown."""
     if not scores:
-        return "No text was held out."
+        return "No text was kept for evaluation."
     columns = list(dict.fromkeys(name for found in scores.values() for name in found.record()))
     lines = [
         "| domain | " + " | ".join(name.replace("_", " ") for name in columns) + " | predictions |",
@@ -97,12 +96,12 @@ def table(scores: Mapping[str, Score]) -> str:
 
 
 def draw_curves(history: History, path: Path) -> None:
-    """Training loss and the held-out losses over the steps."""
+    """Training loss and evaluation losses over the steps."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.add_subplot()
-    # of several objectives the one that the held-out losses are of
+    # of several objectives the one that is evaluated
     logged = [(entry["step"], entry.get("mlm_part", entry["loss"])) for entry in history if "loss" in entry]
     if logged:
         axes.plot(*zip(*logged, strict=True), color="0.7", linewidth=1, label="training batch")
@@ -111,8 +110,8 @@ def draw_curves(history: History, path: Path) -> None:
     )
     for name in names:
         points = [(entry["step"], entry[name]) for entry in history if name in entry]
-        axes.plot(*zip(*points, strict=True), marker=".", label=f"held out: {name[5:-5]}")
-    axes.set(xlabel="step", ylabel="loss (nats a predicted token)")
+        axes.plot(*zip(*points, strict=True), marker=".", label=f"evaluation: {name[5:-5]}")
+    axes.set(xlabel="step", ylabel="loss (nats per predicted token)")
     axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(path, dpi=120)

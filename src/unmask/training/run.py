@@ -1,4 +1,4 @@
-"""The training run, from top to bottom: claim the directory, gather the materials, train, evaluate, write
+"""The training run, from top to bottom: claim the directory, prepare the data, train, evaluate, write
 the result.
 
 The loop is `transformers.Trainer` with accelerate: checkpoints, several processes and devices are its work.
@@ -26,13 +26,13 @@ from unmask.runs.run import Run
 from unmask.runs.settings_record import NAME, Kind
 from unmask.training.averaging import average_into
 from unmask.training.eval import Score
-from unmask.training.prepare_data import Materials, changed_text, first_model, gather
+from unmask.training.prepare_data import TrainingData, changed_text, initial_model, prepare_data
 from unmask.training.report import write_result
 from unmask.training.settings import Settings
 
 MAY_CHANGE = (
-    *("steps", "decay", "average", "evaluate_every", "evaluate_rows", "save_every", "log_every"),
-    *("licence", "data_licences"),
+    *("max_steps", "decay_steps", "average_checkpoints", "eval_steps", "eval_rows", "save_steps"),
+    *("logging_steps", "licence", "data_licences"),
 )
 """What may differ when a run is resumed: how long and how often, not what is learned."""
 TRAINING = Kind(
@@ -45,35 +45,35 @@ TRAINING = Kind(
 
 @dataclass(frozen=True)
 class Result:
-    """Where the model is, and how it does on each held-out domain."""
+    """Where the model is, and how it does on each evaluation domain."""
 
     model: Path
     scores: dict[str, Score]
     history: list[dict[str, float]]
 
 
-def train(settings: Settings, out: Path, *, courteous: bool = False) -> Result:
+def train(settings: Settings, out: Path, *, yield_cores: bool = False) -> Result:
     """Train; a directory that holds the same run is resumed.
 
-    `courteous` leaves busy cores to others: the number of threads follows the free ones.
+    `yield_cores` leaves busy cores to other processes: the number of threads follows the free ones.
     """
     _check_batch(settings)
     with without_denormals(), Run.in_directory(TRAINING, out, settings.to_dict()) as run:
-        return _train(settings, out, run, courteous)
+        return _train(settings, out, run, yield_cores)
 
 
 def _check_batch(settings: Settings) -> None:
     from accelerate import PartialState
 
-    processes = PartialState().num_processes
-    if settings.batch % (processes * settings.accumulate):
+    processes, parts = PartialState().num_processes, settings.gradient_accumulation_steps
+    if settings.batch_size % (processes * parts):
         raise UsageError(
-            f"expected a batch that {processes} processes × {settings.accumulate} parts divide, "
-            f"got {settings.batch}: choose a multiple of {processes * settings.accumulate}"
+            f"expected a batch_size that {processes} processes × {parts} parts divide, got "
+            f"{settings.batch_size}: choose a multiple of {processes * parts}"
         )
 
 
-def _train(settings: Settings, out: Path, run: Run, courteous: bool) -> Result:
+def _train(settings: Settings, out: Path, run: Run, yield_cores: bool) -> Result:
     from accelerate import PartialState
     from transformers import set_seed
     from transformers.utils import logging
@@ -84,29 +84,32 @@ def _train(settings: Settings, out: Path, run: Run, courteous: bool) -> Result:
         if state.is_main_process:
             _check_resumable(settings, out)
             run.update_settings(settings.to_dict())
-        materials = gather(settings, out)
+        data = prepare_data(settings, out)
         set_seed(settings.seed)
-        model = first_model(settings, materials)
+        model = initial_model(settings, data)
     if state.is_main_process:
         checkpoints.check_disk_space(out, parameters_of(model), settings.checkpoints)
-    trainer = _trainer(settings, out, model, materials, courteous)
+    trainer = _trainer(settings, out, model, data, yield_cores)
     last = checkpoints.last_checkpoint(out)
-    for checkpoint in checkpoints.whole_checkpoints(out)[-settings.average :]:  # the last ones are averaged
+    for checkpoint in checkpoints.whole_checkpoints(out)[
+        -settings.average_checkpoints :
+    ]:  # the last ones are averaged
         checkpoints.check_checkpoint(checkpoint)
     trainer.train(resume_from_checkpoint=last)
-    if settings.average > 1:
+    if settings.average_checkpoints > 1:
         state.wait_for_everyone()  # the last checkpoint is the main process's work
-        average_into(trainer.accelerator.unwrap_model(trainer.model), out, settings.average)
+        average_into(trainer.accelerator.unwrap_model(trainer.model), out, settings.average_checkpoints)
         trainer.forget_scores()
     scores = trainer.scores()
     lost = sorted(name for name, score in scores.items() if not math.isfinite(score.loss))
     if lost:
         raise RunError(
-            f"the held-out loss of {lost[0]} is no number: lower body_rate and head_rate or lengthen warmup"
+            f"the evaluation loss of {lost[0]} is no number: lower encoder_lr and head_lr or raise "
+            "warmup_steps"
         )
     history = list(trainer.state.log_history)
     if state.is_main_process:
-        write_result(out, settings, materials, trainer.model, scores, history)
+        write_result(out, settings, data, trainer.model, scores, history)
     state.wait_for_everyone()
     return Result(out / "model", scores, history)
 
@@ -126,30 +129,32 @@ def _check_resumable(settings: Settings, out: Path) -> None:
             "directory"
         )
     done = checkpoints.step_of(last)
-    if done > settings.steps:
-        raise UsageError(f"{out} is at step {done} already: give {done} steps or more, or another directory")
+    if done > settings.max_steps:
+        raise UsageError(
+            f"{out} is at step {done} already: give max_steps of {done} or more, or another directory"
+        )
 
 
-def _trainer(settings: Settings, out: Path, model: Any, materials: Materials, courteous: bool) -> Any:
+def _trainer(settings: Settings, out: Path, model: Any, data: TrainingData, yield_cores: bool) -> Any:
     from accelerate import PartialState
     from transformers import PrinterCallback, TrainingArguments
 
-    from unmask.training.callbacks import CourteousThreads, Progress
+    from unmask.training.callbacks import Progress, YieldCores
     from unmask.training.loop import MaskedTrainer
 
     processes = PartialState().num_processes
     arguments = TrainingArguments(
         output_dir=str(out),
-        max_steps=settings.steps,
-        per_device_train_batch_size=settings.batch // (processes * settings.accumulate),
-        gradient_accumulation_steps=settings.accumulate,
-        max_grad_norm=settings.clip,
+        max_steps=settings.max_steps,
+        per_device_train_batch_size=settings.batch_size // (processes * settings.gradient_accumulation_steps),
+        gradient_accumulation_steps=settings.gradient_accumulation_steps,
+        max_grad_norm=settings.max_grad_norm,
         train_sampling_strategy="sequential",
-        logging_steps=settings.log_every,
+        logging_steps=settings.logging_steps,
         logging_nan_inf_filter=False,
-        eval_strategy="steps" if materials.domains else "no",
-        eval_steps=settings.evaluate_every,
-        save_steps=settings.save_every,
+        eval_strategy="steps" if data.domains else "no",
+        eval_steps=settings.eval_steps,
+        save_steps=settings.save_steps,
         save_total_limit=settings.checkpoints,
         seed=settings.seed,
         report_to=[],
@@ -158,9 +163,9 @@ def _trainer(settings: Settings, out: Path, model: Any, materials: Materials, co
         dataloader_pin_memory=False,
         ddp_find_unused_parameters=False,
     )
-    trainer = MaskedTrainer(settings, materials, model=model, args=arguments)
+    trainer = MaskedTrainer(settings, data, model=model, args=arguments)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(Progress(settings))
-    if courteous:
-        trainer.add_callback(CourteousThreads(os.cpu_count() or 1))
+    if yield_cores:
+        trainer.add_callback(YieldCores(os.cpu_count() or 1))
     return trainer

@@ -17,19 +17,21 @@ from unmask.errors import UsageError
 class Schedule:
     """Lengths in optimiser steps."""
 
-    steps: int
-    warmup: int
-    decay: int
+    max_steps: int
+    warmup_steps: int
+    decay_steps: int
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or min(self.warmup, self.decay) < 0 or self.warmup + self.decay > self.steps:
+        least = min(self.warmup_steps, self.decay_steps)
+        if self.max_steps < 1 or least < 0 or self.warmup_steps + self.decay_steps > self.max_steps:
             raise UsageError(
-                f"expected at least one step, and warmup and decay that fit in, got steps={self.steps}, "
-                f"warmup={self.warmup}, decay={self.decay}"
+                "expected at least one step, and warmup_steps and decay_steps that fit in, got "
+                f"max_steps={self.max_steps}, warmup_steps={self.warmup_steps} and "
+                f"decay_steps={self.decay_steps}"
             )
 
     def factor(self, step: int) -> float:
         """The share of the peak rate at `step`, counted from 0."""
-        rising = (step + 1) / (self.warmup + 1)
-        falling = (self.steps - step) / (self.decay + 1)
+        rising = (step + 1) / (self.warmup_steps + 1)
+        falling = (self.max_steps - step) / (self.decay_steps + 1)
         return max(0.0, min(1.0, rising, falling))

@@ -35,8 +35,9 @@ class SentencePairs:
         if not len(self.several) or len(documents) < 2:
             raise UsageError(
                 f"corpus {tokens.name!r}: next-sentence prediction needs at least 2 documents and one with 2 "
-                f"paragraphs, both to train on and held out, got {len(documents)} and {len(self.several)} in "
-                "one of the two: put a paragraph a line, blank lines between documents, lower --hold-out (0: "
+                f"paragraphs, both to train and to evaluate on, got {len(documents)} and {len(self.several)} "
+                "in one of the two: put one paragraph per line, blank lines between documents, lower "
+                "--eval-one-in (0: "
                 "none), or go without"
             )
         # a document is drawn as often as it has neighbouring paragraphs

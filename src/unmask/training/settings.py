@@ -1,7 +1,8 @@
-"""All that a training run depends on, in one frozen record: one line a setting, each with its reason.
+"""All that a training run depends on, in one frozen record.
 
 The record is written into the output directory; a directory whose record differs belongs to another run and
-is refused. It can be read from a TOML file, whose keys are the names below.
+is refused. It can be read from a TOML file, whose keys are the names below; the options of `unmask train`
+are derived from the fields. Nothing heavy is imported here before a record is made.
 """
 
 from __future__ import annotations
@@ -10,84 +11,108 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unmask.errors import UsageError
-from unmask.training.compatibility import Compatibility
-from unmask.training.masking import Masking
-from unmask.training.packing import LEAST
+from unmask.runs.setting import setting
 from unmask.training.schedule import Schedule
+
+if TYPE_CHECKING:
+    from unmask.training.compatibility import Compatibility
+    from unmask.training.masking import Masking
 
 
 @dataclass(frozen=True)
 class Settings:
     """One training run."""
 
-    corpora: tuple[str, ...] = ()  # NAME=FILE each: one paragraph a line, a blank line between documents
-    held_out_corpora: tuple[str, ...] = ()  # NAME=FILE each: evaluated, never trained on
-    hold_out: int = 100  # one document in so many is never trained on; 0 holds none out
-    alpha: float = 1.0  # share of a corpus ∝ size^alpha
-    shares: Mapping[str, float] = field(default_factory=dict)  # stated shares instead of alpha
+    corpora: tuple[str, ...] = setting(
+        (), "NAME=FILE of text (.gz too): one paragraph per line, blank lines between documents. Repeatable."
+    )
+    eval_corpora: tuple[str, ...] = setting(
+        (), "NAME=FILE of text to evaluate on, never trained on. Repeatable."
+    )
+    eval_one_in: int = setting(
+        100, "Keep one document in so many of each corpus for evaluation; 0 keeps none."
+    )
+    alpha: float = setting(1.0, "Share of a corpus in proportion to its size to this power.")
+    shares: Mapping[str, float] = setting(dict, "NAME=SHARE of a corpus, instead of --alpha. Repeatable.")
 
-    start: str = "bert-tiny"  # a preset, a config file, or a checkpoint directory
-    tokenizer: str = ""  # a tokenizer's directory; empty: the checkpoint's own, or a trained one
-    vocabulary: int = 0  # tokens to train, or to cut a checkpoint's vocabulary to; 0 leaves it
-    vocabulary_kind: str = ""  # wordpiece or unigram, for a trained one; empty: as the start has it
-    lowercase: bool = True  # for a trained vocabulary
-    layers: tuple[int, ...] = ()  # layers of the checkpoint to keep; empty keeps all
-    dropout: float = 0.0  # short runs see no text twice and need none
+    init_from: str = setting(
+        "bert-tiny",
+        "The first weights: bert-tiny, bert-mini, bert-base, xlm-r-base, a config file, a checkpoint or "
+        "english.",
+    )
+    tokenizer: str = setting(
+        "", "A tokenizer's directory; by default the checkpoint's, or one trained on the corpora."
+    )
+    vocab_size: int = setting(0, "Tokens to train, or to cut a checkpoint's vocabulary to; 0 leaves it.")
+    tokenizer_type: str = setting(
+        "", "Of a trained tokenizer: wordpiece or unigram; by default unigram for xlm-r."
+    )
+    lowercase: bool = setting(True, "Of a trained tokenizer.", "--lowercase/--cased")
+    layers: tuple[int, ...] = setting((), "Layers of the checkpoint to keep, as 0,1,3,5; by default all.")
+    dropout: float = setting(0.0, "Dropout while training: short runs see no text twice and need none.")
 
-    max_length: int = 128  # tokens in a row, special ones included
-    packing: bool = True  # several short documents in a row, attention kept apart
-    next_sentence: bool = False  # BERT's second objective
-    rate: float = 0.15  # share of the tokens that are predicted
-    masked: float = 0.8  # of these, how many become the mask token
-    randomised: float = 0.1  # and how many a random token; the rest stay
-    whole_words: bool = False  # choose words instead of tokens
-    compatibility: float = 0.0  # weight of the compatibility penalty
-    compatibility_texts: int = 4  # texts of a batch (of each process's part) that it looks at
-    compatibility_nearest: int = 1  # least distance of its two positions
-    compatibility_farthest: int = 8  # largest distance
-    compatibility_huber: float = 1.0  # where its square turns into a line
-    compatibility_fillings: str = "true"  # true: a true token against a drawn one; drawn: two drawn ones
+    max_length: int = setting(128, "Tokens per row, special ones included.")
+    packing: bool = setting(
+        True, "Several short documents per row, attention kept apart, or each alone.", "--packing/--alone"
+    )
+    next_sentence: bool = setting(False, "Learn next-sentence prediction too.")
+    mlm_probability: float = setting(0.15, "Share of the tokens that are predicted.")
+    mask_replace_prob: float = setting(0.8, "Of these, how many become the mask token; mask-only: 1.")
+    random_replace_prob: float = setting(0.1, "And how many a random token; the rest stay; mask-only: 0.")
+    whole_word_mask: bool = setting(False, "Choose words instead of tokens.")
+    compatibility: float = setting(0.0, "Weight of the compatibility penalty.")
+    compatibility_texts: int = setting(4, "Texts per batch (of each process) that the penalty looks at.")
+    compatibility_nearest: int = setting(1, "Least distance of the penalty's two positions.")
+    compatibility_farthest: int = setting(8, "Largest distance of the penalty's two positions.")
+    compatibility_huber: float = setting(1.0, "Where the penalty's square turns into a line.")
+    compatibility_fillings: str = setting(
+        "true", "true: a true token against a drawn one; drawn: two drawn ones."
+    )
 
-    steps: int = 1000  # optimiser steps
-    warmup: int | None = None  # steps of rising rate; None: a twentieth of them
-    decay: int | None = None  # steps of falling rate, at the end; None: half of them
-    batch: int = 16  # rows of a step, over all processes
-    accumulate: int = 1  # parts in which a process works its rows off, to save memory
-    optimizer: str = "adamw"  # adamw, or muon for the encoder's matrices
-    body_rate: float = 5e-4  # peak learning rate of the encoder
-    head_rate: float = 1e-3  # peak learning rate of embeddings and head
-    weight_decay: float = 0.01  # on matrices only
-    clip: float = 1.0  # largest norm of the gradient; 0 never clips
-    seed: int = 0  # of the order, the masks and the fresh weights
+    max_steps: int = setting(1000, "Optimiser steps.")
+    warmup_steps: int | None = setting(None, "Steps of rising learning rate; by default a twentieth.")
+    decay_steps: int | None = setting(None, "Steps of falling learning rate at the end; by default half.")
+    batch_size: int = setting(16, "Rows per step, over all processes.")
+    gradient_accumulation_steps: int = setting(
+        1, "Parts in which a process works off the rows of a step, to save memory."
+    )
+    encoder_lr: float = setting(5e-4, "Peak learning rate of the encoder.")
+    head_lr: float = setting(1e-3, "Peak learning rate of embeddings and head.")
+    weight_decay: float = setting(0.01, "Weight decay, on matrices only.")
+    max_grad_norm: float = setting(1.0, "Largest norm of the gradient; 0 never clips.")
+    seed: int = setting(0, "Seed of the order, the masks and the fresh weights.")
 
-    evaluate_every: int = 200  # steps
-    evaluate_rows: int = 200  # rows of each held-out domain
-    save_every: int = 200  # steps
-    average: int = 1  # the result is the mean of so many checkpoints, the last ones
-    log_every: int = 10  # steps
-    licence: str = "other"  # of the result, for the model card
-    data_licences: Mapping[str, str] = field(default_factory=dict)  # by corpus, for the model card
+    eval_steps: int = setting(200, "Steps between evaluations.")
+    eval_rows: int = setting(200, "Rows of each evaluation domain.")
+    save_steps: int = setting(200, "Steps between checkpoints.")
+    average_checkpoints: int = setting(1, "The result is the mean of so many checkpoints, the last ones.")
+    logging_steps: int = setting(10, "Steps between log lines.")
+    licence: str = setting("other", "Licence of the result, for the model card.")
+    data_licences: Mapping[str, str] = setting(
+        dict, "NAME=LICENCE of a corpus, for the model card. Repeatable."
+    )
 
     def __post_init__(self) -> None:
+        from unmask.training.packing import LEAST
+
         _ = self.masking, self.penalty, self.schedule
-        if self.batch < 1 or self.accumulate < 1:
-            raise UsageError(
-                f"expected a batch and accumulate of at least 1, got {self.batch} and {self.accumulate}"
-            )
-        for name in ("body_rate", "head_rate"):
+        for name in ("batch_size", "gradient_accumulation_steps"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"expected a {name} of at least 1, got {getattr(self, name)}")
+        for name in ("encoder_lr", "head_lr"):
             if not 0 < getattr(self, name) < math.inf:
                 raise UsageError(f"expected a {name} above 0, got {getattr(self, name)}")
-        for name in ("weight_decay", "clip", "seed", "vocabulary", "hold_out"):
+        for name in ("weight_decay", "max_grad_norm", "seed", "vocab_size", "eval_one_in"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise UsageError(f"expected a {name} of at least 0, got {getattr(self, name)}")
-        if self.hold_out == 1:
+        if self.eval_one_in == 1:
             raise UsageError(
-                "expected a hold_out of 0, or 2 and more: one document in 1 leaves none to train on"
+                "expected an eval_one_in of 0, or 2 and more: one document in 1 leaves none to train on"
             )
         if self.max_length < LEAST:
             raise UsageError(f"expected a max_length of at least {LEAST} tokens, got {self.max_length}")
@@ -97,42 +122,47 @@ class Settings:
             raise UsageError(f"expected the numbers of layers to keep, from 0 on, got {list(self.layers)}")
         if not all(isinstance(share, int | float) for share in self.shares.values()):
             raise UsageError(f"expected a number as each corpus's share, got {dict(self.shares)}")
-        if self.vocabulary_kind not in ("", "wordpiece", "unigram"):
+        if self.tokenizer_type not in ("", "wordpiece", "unigram"):
             raise UsageError(
-                f"expected a vocabulary_kind of wordpiece or unigram, got {self.vocabulary_kind!r}"
+                f"expected a tokenizer_type of wordpiece or unigram, got {self.tokenizer_type!r}"
             )
-        if not all(isinstance(name, str) for name in (*self.corpora, *self.held_out_corpora)):
+        if not all(isinstance(name, str) for name in (*self.corpora, *self.eval_corpora)):
             raise UsageError("expected corpora as texts of the form NAME=FILE")
         if self.seed >= 2**32:
             raise UsageError(f"expected a seed below 2^32, got {self.seed}")
-        if self.optimizer not in ("adamw", "muon"):
-            raise UsageError(f"expected optimizer adamw or muon, got {self.optimizer!r}")
-        if min(self.evaluate_every, self.evaluate_rows, self.save_every, self.log_every) < 1:
-            raise UsageError("expected evaluate_every, evaluate_rows, save_every and log_every of at least 1")
-        if not 1 <= self.average <= math.ceil(self.steps / self.save_every):
+        if min(self.eval_steps, self.eval_rows, self.save_steps, self.logging_steps) < 1:
+            raise UsageError("expected eval_steps, eval_rows, save_steps and logging_steps of at least 1")
+        saved = math.ceil(self.max_steps / self.save_steps)
+        if not 1 <= self.average_checkpoints <= saved:
             raise UsageError(
-                f"expected average from 1 to the {math.ceil(self.steps / self.save_every)} checkpoints of "
-                f"{self.steps} steps with save_every {self.save_every}, got {self.average}: save more often"
+                f"expected average_checkpoints from 1 to the {saved} checkpoints of {self.max_steps} steps "
+                f"with save_steps {self.save_steps}, got {self.average_checkpoints}: save more often"
             )
 
     @property
-    def trained_kind(self) -> str:
-        """The kind of a trained vocabulary: unless stated, Unigram for XLM-R and WordPiece for others."""
-        return self.vocabulary_kind or ("unigram" if self.start.startswith("xlm-r") else "wordpiece")
+    def trained_tokenizer_type(self) -> str:
+        """The type of a trained tokenizer: unless stated, Unigram for XLM-R and WordPiece for others."""
+        return self.tokenizer_type or ("unigram" if self.init_from.startswith("xlm-r") else "wordpiece")
 
     @property
     def checkpoints(self) -> int:
         """How many checkpoints are kept: those to average, and always one to fall back on."""
-        return max(2, self.average)
+        return max(2, self.average_checkpoints)
 
     @property
     def masking(self) -> Masking:
         """The masking rule."""
-        return Masking(self.rate, self.masked, self.randomised, self.whole_words)
+        from unmask.training.masking import Masking
+
+        return Masking(
+            self.mlm_probability, self.mask_replace_prob, self.random_replace_prob, self.whole_word_mask
+        )
 
     @property
     def penalty(self) -> Compatibility:
         """The compatibility penalty."""
+        from unmask.training.compatibility import Compatibility
+
         return Compatibility(
             self.compatibility,
             self.compatibility_texts,
@@ -145,9 +175,9 @@ class Settings:
     @property
     def schedule(self) -> Schedule:
         """The learning-rate schedule."""
-        warmup = self.steps // 20 if self.warmup is None else self.warmup
-        decay = self.steps // 2 if self.decay is None else self.decay
-        return Schedule(self.steps, warmup, decay)
+        warmup_steps = self.max_steps // 20 if self.warmup_steps is None else self.warmup_steps
+        decay_steps = self.max_steps // 2 if self.decay_steps is None else self.decay_steps
+        return Schedule(self.max_steps, warmup_steps, decay_steps)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON knows them."""

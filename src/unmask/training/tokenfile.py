@@ -130,7 +130,8 @@ def split(tokens: TokenFile, every: int, offset: int = 0) -> tuple[NDArray[np.in
     held = numbers % every == offset % every
     if held.all() or not held.any():
         raise UsageError(
-            f"corpus {tokens.name!r}: expected more than {offset % every} documents to hold one in {every} "
-            f"out, got {tokens.documents}: part the documents by blank lines, or lower --hold-out (0: none)"
+            f"corpus {tokens.name!r}: expected more than {offset % every} documents to evaluate on one in "
+            f"{every}, got {tokens.documents}: part the documents by blank lines, or lower --eval-one-in "
+            "(0: none)"
         )
     return numbers[~held], numbers[held]

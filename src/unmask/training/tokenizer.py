@@ -28,19 +28,19 @@ BOUNDLESS = 10**30
 def run_tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> tuple[Any, list[int] | None]:
     """Make the tokenizer of a run, or find it made; with the old ids of a cut vocabulary."""
     home = directory / "tokenizer"
-    begin = Path(locate(settings.start))
-    source = locate(settings.tokenizer) or (str(begin) if begin.is_dir() else "")
-    cutting = bool(settings.vocabulary) and bool(source)
+    checkpoint = Path(locate(settings.init_from))
+    source = locate(settings.tokenizer) or (str(checkpoint) if checkpoint.is_dir() else "")
+    cutting = bool(settings.vocab_size) and bool(source)
     made = _made(home, cutting)
     if made is not None:
         return made
     kept = None
     if source:
-        if begin.is_dir():
-            read_config(begin)  # refuses what can't be trained, before the corpus is read
+        if checkpoint.is_dir():
+            read_config(checkpoint)  # refuses what can't be trained, before the corpus is read
         tokenizer = read_tokenizer(Path(source))
-        if settings.tokenizer and begin.is_dir():
-            _refuse_other_vocabulary(tokenizer, settings.tokenizer, begin)
+        if settings.tokenizer and checkpoint.is_dir():
+            _refuse_other_vocabulary(tokenizer, settings.tokenizer, checkpoint)
         if cutting:
             full = {
                 text.name: write(text, tokenizer, directory / "full" / text.name, source) for text in texts
@@ -49,9 +49,9 @@ def run_tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> t
                 {name: file.ids.size for name, file in full.items()}, settings.alpha, settings.shares
             )
             weighted = sum(file.counts / file.counts.sum() * shares[name] for name, file in full.items())
-            tokenizer, kept = cut(tokenizer, np.asarray(weighted), settings.vocabulary)
+            tokenizer, kept = cut(tokenizer, np.asarray(weighted), settings.vocab_size)
     else:
-        if not settings.vocabulary:
+        if not settings.vocab_size:
             raise UsageError(
                 "a fresh model needs a tokenizer or the size of a vocabulary to train: set one of them"
             )
@@ -63,8 +63,8 @@ def run_tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> t
             )
         tokenizer = train_vocabulary(
             texts,
-            kind=settings.trained_kind,
-            size=settings.vocabulary,
+            tokenizer_type=settings.trained_tokenizer_type,
+            size=settings.vocab_size,
             alpha=settings.alpha,
             lowercase=settings.lowercase,
             seed=settings.seed,

@@ -26,7 +26,7 @@ RARE = 1e-6
 def train_vocabulary(
     corpora: Sequence[Corpus],
     *,
-    kind: str,
+    tokenizer_type: str,
     size: int,
     alpha: float,
     lowercase: bool,
@@ -43,7 +43,7 @@ def train_vocabulary(
     import tokenizers
     from tokenizers import models, normalizers, pre_tokenizers, trainers
 
-    if kind == "wordpiece":
+    if tokenizer_type == "wordpiece":
         special = BERT_SPECIAL
         backend = tokenizers.Tokenizer(models.WordPiece(unk_token=special["unk"]))
         backend.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
@@ -51,7 +51,7 @@ def train_vocabulary(
         trainer: Any = trainers.WordPieceTrainer(
             vocab_size=size, special_tokens=list(special.values()), show_progress=False, min_frequency=1
         )
-    elif kind == "unigram":
+    elif tokenizer_type == "unigram":
         special = XLM_R_SPECIAL
         backend = tokenizers.Tokenizer(models.Unigram())
         steps = [normalizers.NFKC(), normalizers.Lowercase()] if lowercase else [normalizers.NFKC()]
@@ -64,7 +64,7 @@ def train_vocabulary(
             show_progress=False,
         )
     else:
-        raise UsageError(f"expected a vocabulary of kind wordpiece or unigram, got {kind!r}")
+        raise UsageError(f"expected a tokenizer_type of wordpiece or unigram, got {tokenizer_type!r}")
     try:
         backend.train_from_iterator(_stratified(corpora, shares, alpha, seed), trainer)
     except UnmaskError:
@@ -73,10 +73,10 @@ def train_vocabulary(
         # the trainers raise a bare Exception when the text holds too few pieces
         raise _too_small(size, 0, str(error)) from None
     # the Unigram trainer drops pieces of no use on its way and may end with some fewer than asked
-    least = size if kind == "wordpiece" else 3 * size // 4
+    least = size if tokenizer_type == "wordpiece" else 3 * size // 4
     if not least <= backend.get_vocab_size() <= size:
         raise _too_small(size, backend.get_vocab_size(), "")
-    return wrap(_in_order(backend, special) if kind == "wordpiece" else backend, special)
+    return wrap(_in_order(backend, special) if tokenizer_type == "wordpiece" else backend, special)
 
 
 def _in_order(backend: Any, special: Mapping[str, str]) -> Any:

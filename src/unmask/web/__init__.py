@@ -1,9 +1,9 @@
 """The explorer: an HTTP API and a page over the library.
 
-A request goes one way: `protection` (size, origin, token) -> `app` (routes, typed by `questions` and
-`answers`) -> `desk` (cache, queue, time limit, whoever has left) -> `pool` (worker threads) -> `asking` (the
-library's functions) -> `library` (models on a `shelf`, and what they have said so far). What comes back are
-the dictionaries of `unmask.serialize`: the JSON of the command line.
+A request goes one way: `middleware` (size, origin, token) -> `app` (routes, typed by `request_schemas` and
+`response_schemas`) -> `service` (known answers, queue, deadline, disconnected clients) -> `pool` (worker
+threads) -> `handlers` (the library's functions) -> `conditionals_cache` and `model_cache` (what the models
+have computed so far). The answers are the dictionaries of `unmask.serialize`: the JSON of the command line.
 
     from unmask.web import Settings, create_app
 

@@ -1,8 +1,8 @@
-"""Library: what the models have said of the texts so far.
+"""ConditionalsCache: the models' conditionals of the texts so far.
 
-All that costs much, the model's conditionals of a text, is kept (`Said`) within a budget of bytes. Another
-construction, another word that is given, a heat map or samples of the same text ask nothing of the model.
-Two requests about one text at the same time ask it once: the second waits for the first.
+The expensive part, a model's conditionals of a text, is kept (`TextConditionals`) within a budget of bytes.
+Another construction, another given word, a heat map or samples of the same text need no forward pass. Two
+simultaneous requests about one text compute it once: the second waits for the first.
 """
 
 from __future__ import annotations
@@ -22,84 +22,86 @@ from unmask.models.masked_lm import MaskedLM
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import Cloze, parse_blanks, parse_braces
 from unmask.text.support import Support
-from unmask.web.deadline import Watch
-from unmask.web.errors import OverLimit
-from unmask.web.lru_cache import Store
-from unmask.web.model_cache import Shelf
+from unmask.web.deadline import Deadline
+from unmask.web.errors import LimitExceeded
+from unmask.web.lru_cache import LRUCache
+from unmask.web.model_cache import ModelCache
 from unmask.web.settings import Settings
 
 Reading = Literal["blanks", "braces"]
 """Whether a text has blanks to be filled, or words in braces to be scored."""
 
 
-MOST_JOINTS = 16
+MAX_JOINTS = 16
 """Joints kept for a text: every construction, and a few with options. They are small beside the tables."""
 
 
-class Said:
-    """What a model said of a text, and the joints made from it so far."""
+class TextConditionals:
+    """A model's conditionals of a text, and the joints made from them so far."""
 
     def __init__(self, mlm: MaskedLM, cloze: Cloze, table: PairConditionals | TokenDistribution) -> None:
         self.mlm, self.cloze, self.table = mlm, cloze, table
         self._joints: dict[Hashable, Joint] = {}
         self._lock = threading.Lock()
 
-    def joint(self, query: Query, watch: Watch) -> Joint:
+    def joint(self, query: Query, deadline: Deadline) -> Joint:
         """Return the joint by a query's construction, made but once."""
         key = (query.method, *sorted(query.options.items()))
-        with watch.holding(self._lock):
+        with deadline.holding(self._lock):
             if key not in self._joints:
-                while len(self._joints) >= MOST_JOINTS:
+                while len(self._joints) >= MAX_JOINTS:
                     del self._joints[next(iter(self._joints))]
                 self._joints[key] = joint_of(self.table, query)
             return self._joints[key]
 
     @property
     def bytes(self) -> int:
-        """What the tables take."""
+        """Bytes of the tables."""
         tables = [value for value in vars(self.table).values() if isinstance(value, Tensor)]
         return sum({table.data_ptr(): table.nbytes for table in tables}.values())
 
 
-class Library:
-    """Answers of models to questions about texts, asked for once."""
+class ConditionalsCache:
+    """Conditionals by model, text and settings, each computed once."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._kept: Store[Said] = Store(settings.limits.tables)
-        self.shelf = Shelf(settings, on_removal=self._forget)
-        self.found = self.asked = 0
+        self._kept: LRUCache[TextConditionals] = LRUCache(settings.limits.tables)
+        self.models = ModelCache(settings, on_removal=self._forget)
+        self.hits = self.misses = 0
 
     @property
     def bytes(self) -> int:
-        """What is kept."""
+        """Bytes of all that is kept."""
         return self._kept.bytes
 
-    def said(self, model: str | None, query: Query, reading: Reading, watch: Watch) -> Said:
+    def conditionals_of(
+        self, model: str | None, query: Query, reading: Reading, deadline: Deadline
+    ) -> TextConditionals:
         """Return what the model says of a query's text, whatever is constructed from it."""
         key = (model, reading, replace(query, method="product", options={}))
-        assert model is not None  # the desk has put a name there
-        placed = self.shelf.take(model, watch)
+        assert model is not None  # the service has put a name there
+        loaded = self.models.take(model, deadline)
         known = self._kept.get(key)
         if known is not None:
-            self.found += 1
+            self.hits += 1
             return known
-        with watch.holding(placed.lock):
+        with deadline.holding(loaded.lock):
             known = self._kept.get(key)  # another request may have asked the same meanwhile
             if known is not None:
-                self.found += 1
+                self.hits += 1
                 return known
-            self.asked += 1
-            with watch.inside(placed.mlm.model):
-                said = self._ask(placed.mlm, query, reading, watch)
-            self._kept.put(key, said, said.bytes)
-            return said
+            self.misses += 1
+            with deadline.checked_during(loaded.mlm.model):
+                found = self._compute(loaded.mlm, query, reading, deadline)
+            self._kept.put(key, found, found.bytes)
+            return found
 
-    def _ask(self, mlm: MaskedLM, query: Query, reading: Reading, watch: Watch) -> Said:
+    def _compute(self, mlm: MaskedLM, query: Query, reading: Reading, deadline: Deadline) -> TextConditionals:
         parse = parse_blanks if reading == "blanks" else parse_braces
         cloze = parse(query.text, mlm.vocabulary, mlm.window, truncate=query.truncate)
         self._check_candidates(mlm, query)
-        return Said(mlm, cloze, conditionals(mlm, cloze, query, watch))
+        return TextConditionals(mlm, cloze, conditionals(mlm, cloze, query, deadline))
 
     def _check_candidates(self, mlm: MaskedLM, query: Query) -> None:
         """Hold `all` to the limit that a number is held to."""
@@ -109,7 +111,7 @@ class Library:
         size = min(query.support, tokens) if isinstance(query.support, int) else tokens
         most = self.settings.limits.candidates
         if size > most:
-            raise OverLimit(
+            raise LimitExceeded(
                 f"all candidates are {size:,} here, and this server asks about {most:,} at the most: give a "
                 f"number, or cut the support to {most:,} tokens"
             )

@@ -1,6 +1,6 @@
-"""Watch: the patience of whoever waits for an answer.
+"""Deadline: how long a request may take, and whether its client still waits.
 
-Work runs in threads, which can't be ended from outside. So it looks up by itself: the library reports
+Work runs in threads, which can't be ended from outside. So it checks by itself: the library reports
 progress between batches, and the model calls `check` before each of its modules, which is every few
 milliseconds even inside a large batch. When the client has left or the time is over, `check` raises, and the
 worker is free.
@@ -16,49 +16,49 @@ from typing import Any
 
 from unmask.progress import Progress
 
-BETWEEN_REPORTS = 0.1
-LOOK_UP = 0.05
+REPORT_INTERVAL = 0.1
+POLL_INTERVAL = 0.05
 
 
-class Abandoned(Exception):
-    """Nobody waits for the answer any more."""
+class ClientDisconnected(Exception):
+    """The client has left before the answer."""
 
 
-class OutOfTime(Exception):
+class DeadlineExceeded(Exception):
     """The time limit of a request has passed."""
 
 
-class Watch(Progress):
-    """Passes progress on, and raises in the midst of work that nobody waits for.
+class Deadline(Progress):
+    """Passes progress on, and raises during work that is late or that nobody waits for.
 
     Args:
         seconds: how long the answer may take, from now on.
-        report: told of the stage, the units done and their total, at most ten times a second.
+        report: told of the stage, the units done and their total, at most ten times per second.
     """
 
     def __init__(self, seconds: float, report: Callable[[str, int, int], None] | None = None) -> None:
         self.seconds = seconds
-        self.deadline = time.monotonic() + seconds
+        self.ends = time.monotonic() + seconds
         self._report = report
-        self._abandoned = threading.Event()
+        self._cancelled = threading.Event()
         self._stage, self._done, self._total = "", 0, 0
         self._last = 0.0
 
-    def abandon(self) -> None:
-        """Say that nobody waits any more; from any thread."""
-        self._abandoned.set()
+    def cancel(self) -> None:
+        """Mark the client as gone; from any thread."""
+        self._cancelled.set()
 
     def check(self) -> None:
-        """Raise if nobody waits any more, or if the time is over."""
-        if time.monotonic() > self.deadline:
-            raise OutOfTime
-        if self._abandoned.is_set():
-            raise Abandoned
+        """Raise if the client is gone, or if the time is over."""
+        if time.monotonic() > self.ends:
+            raise DeadlineExceeded
+        if self._cancelled.is_set():
+            raise ClientDisconnected
 
     @property
     def remaining(self) -> float:
         """Seconds left."""
-        return max(0.0, self.deadline - time.monotonic())
+        return max(0.0, self.ends - time.monotonic())
 
     def started(self, stage: str, total: int) -> None:
         """Begin a stage."""
@@ -74,14 +74,14 @@ class Watch(Progress):
 
     def _tell(self, *, at_once: bool) -> None:
         now = time.monotonic()
-        if self._report is not None and (at_once or now - self._last >= BETWEEN_REPORTS):
+        if self._report is not None and (at_once or now - self._last >= REPORT_INTERVAL):
             self._last = now
             self._report(self._stage, self._done, self._total)
 
     @contextmanager
     def holding(self, lock: threading.Lock) -> Iterator[None]:
-        """Hold a lock, looking up while waiting for it."""
-        while not lock.acquire(timeout=LOOK_UP):
+        """Hold a lock, checking while waiting for it."""
+        while not lock.acquire(timeout=POLL_INTERVAL):
             self.check()
         try:
             yield
@@ -89,7 +89,7 @@ class Watch(Progress):
             lock.release()
 
     @contextmanager
-    def inside(self, model: Any) -> Iterator[None]:
+    def checked_during(self, model: Any) -> Iterator[None]:
         """Let a torch module check before each of its parts runs; for one caller at a time."""
         handles = [part.register_forward_pre_hook(lambda *_: self.check()) for part in model.modules()]
         try:

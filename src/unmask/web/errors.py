@@ -1,7 +1,7 @@
-"""Every way in which the server says no, as a status and one clear line.
+"""Errors as HTTP responses: a status and one clear line.
 
-The body is always `{"error": "..."}`. What the library calls misuse is 400, what it calls a failure 422: the
-request was well-formed, but this server can't do the work (its memory budget is too small, say).
+The body is always `{"error": "..."}`. A `UsageError` is 400, a `RunError` 422: the request was well-formed,
+but this server can't do the work (its memory budget is too small, say).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from unmask.errors import RunError, UnmaskError, UsageError
-from unmask.web.deadline import Abandoned, OutOfTime
-from unmask.web.pool import Full
+from unmask.web.deadline import ClientDisconnected, DeadlineExceeded
+from unmask.web.pool import QueueFull
 
 
-class OverLimit(UnmaskError, ValueError):
-    """More was asked for than this server gives."""
+class LimitExceeded(UnmaskError, ValueError):
+    """A request exceeds a limit of this server."""
 
 
 class UnknownModel(UnmaskError, LookupError):
@@ -28,27 +28,27 @@ class UnknownModel(UnmaskError, LookupError):
 
 STATUS: dict[type[Exception], int] = {
     UnknownModel: 404,
-    OverLimit: 422,
+    LimitExceeded: 422,
     UsageError: 400,
     RunError: 422,
-    Full: 503,
-    OutOfTime: 504,
-    Abandoned: 499,
+    QueueFull: 503,
+    DeadlineExceeded: 504,
+    ClientDisconnected: 499,
     MemoryError: 503,
 }
 """In this order: the first that fits."""
 
 
 def status_of(error: BaseException) -> int:
-    """Return the status that tells an error; 500 for one that nobody foresaw."""
+    """Return the status of an exception; 500 for an unexpected one."""
     return next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
 
 
 def message_of(error: BaseException, seconds: float) -> str:
-    """Return the line that tells an error to a client; `seconds` is the server's time limit."""
-    if isinstance(error, Full):
+    """Return the line that tells a client of an exception; `seconds` is the server's time limit."""
+    if isinstance(error, QueueFull):
         return f"the server is busy and its queue is full: come again in {error.retry_after} s"
-    if isinstance(error, OutOfTime):
+    if isinstance(error, DeadlineExceeded):
         return (
             f"this took longer than the {seconds:g} s that a request may take: ask about fewer candidates, "
             f"or cut the support"
@@ -60,34 +60,36 @@ def message_of(error: BaseException, seconds: float) -> str:
     return "something failed that should not have: whoever runs this server finds it in the log"
 
 
-def refusal(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """Return the response that says no."""
+def error_response(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """Return a response with an error line."""
     return JSONResponse({"error": message}, status_code=status, headers=headers)
 
 
-def refused(error: BaseException, seconds: float) -> JSONResponse:
-    """Return the response that tells an error."""
+def exception_response(error: BaseException, seconds: float) -> JSONResponse:
+    """Return the response for an exception."""
     headers = {}
-    if isinstance(error, Full):
+    if isinstance(error, QueueFull):
         headers["Retry-After"] = str(error.retry_after)
     elif isinstance(error, MemoryError):
         headers["Retry-After"] = "10"
-    return refusal(status_of(error), message_of(error, seconds), headers)
+    return error_response(status_of(error), message_of(error, seconds), headers)
 
 
-async def invalid(_request: Any, error: Exception) -> JSONResponse:
+async def on_invalid_request(_request: Any, error: Exception) -> JSONResponse:
     """Answer a body that does not fit the schema, or is no JSON."""
     assert isinstance(error, RequestValidationError)
     first, *others = error.errors()
     if first["type"] == "json_invalid":
-        return refusal(400, f"the body is no JSON: {first.get('ctx', {}).get('error', 'it ends early')}")
-    return refusal(422, _line(first, others))
+        return error_response(
+            400, f"the body is no JSON: {first.get('ctx', {}).get('error', 'it ends early')}"
+        )
+    return error_response(422, _line(first, others))
 
 
-async def plain(_request: Any, error: Exception) -> JSONResponse:
+async def on_http_exception(_request: Any, error: Exception) -> JSONResponse:
     """Answer an unknown path or method."""
     assert isinstance(error, HTTPException)
-    return refusal(error.status_code, str(error.detail), dict(error.headers or {}))
+    return error_response(error.status_code, str(error.detail), dict(error.headers or {}))
 
 
 def _line(first: ErrorDetails, others: list[ErrorDetails]) -> str:

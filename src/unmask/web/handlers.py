@@ -1,4 +1,4 @@
-"""The questions, answered: each a few lines over the library's own functions, run in a worker."""
+"""Handlers: each request answered in a few lines over the cache's own functions, in a worker."""
 
 from __future__ import annotations
 
@@ -11,85 +11,87 @@ from unmask.api import scored
 from unmask.errors import UsageError
 from unmask.joints.pair import PairJoint
 from unmask.joints.registry import CONSTRUCTIONS
-from unmask.web import request_schemas as q
-from unmask.web.conditionals_cache import Library
-from unmask.web.deadline import Watch
+from unmask.web import request_schemas as requests
+from unmask.web.conditionals_cache import ConditionalsCache
+from unmask.web.deadline import Deadline
 
 Answer = dict[str, Any]
 
 
-def fill(question: q.FillQuestion, library: Library, watch: Watch) -> Answer:
+def fill(request: requests.FillRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
     """Return the likeliest fillings."""
-    said = library.said(question.model, question.query, "blanks", watch)
-    joint = said.joint(question.query, watch)
-    return answers.fill_answer(joint, said.mlm, question.top)
+    found = cache.conditionals_of(request.model, request.query, "blanks", deadline)
+    joint = found.joint(request.query, deadline)
+    return answers.fill_answer(joint, found.mlm, request.top)
 
 
-def score(question: q.ScoreQuestion, library: Library, watch: Watch) -> Answer:
+def score(request: requests.ScoreRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
     """Return what the words in braces are worth."""
-    said = library.said(question.model, question.query, "braces", watch)
-    joint = said.joint(question.query, watch)
-    return answers.score_answer(scored(joint), said.mlm)
+    found = cache.conditionals_of(request.model, request.query, "braces", deadline)
+    joint = found.joint(request.query, deadline)
+    return answers.score_answer(scored(joint), found.mlm)
 
 
-def sample(question: q.SampleQuestion, library: Library, watch: Watch) -> Answer:
+def sample(request: requests.SampleRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
     """Return fillings drawn from the joint."""
-    said = library.said(question.model, question.query, "blanks", watch)
-    joint = said.joint(question.query, watch)
-    seed = question.query.seed if question.sampling_seed is None else question.sampling_seed
-    return answers.sample_answer(joint, said.mlm, question.number, seed)
+    found = cache.conditionals_of(request.model, request.query, "blanks", deadline)
+    joint = found.joint(request.query, deadline)
+    seed = request.query.seed if request.sampling_seed is None else request.sampling_seed
+    return answers.sample_answer(joint, found.mlm, request.number, seed)
 
 
-def compare(question: q.CompareQuestion, library: Library, watch: Watch) -> Answer:
+def compare(request: requests.CompareRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
     """Return every construction's answer."""
-    said = library.said(question.model, question.query, "blanks", watch)
+    found = cache.conditionals_of(request.model, request.query, "blanks", deadline)
     joints = {}
-    for method in watch.over(list(CONSTRUCTIONS), total=len(CONSTRUCTIONS), stage="constructions"):
-        joints[method] = _pair(said.joint(replace(question.query, method=method), watch))
-    return answers.compare_answer(joints, said.mlm, question.top, watch)
+    for method in deadline.over(list(CONSTRUCTIONS), total=len(CONSTRUCTIONS), stage="constructions"):
+        joints[method] = _pair(found.joint(replace(request.query, method=method), deadline))
+    return answers.compare_answer(joints, found.mlm, request.top, deadline)
 
 
-def conditional(question: q.ConditionalQuestion, library: Library, watch: Watch) -> Answer:
+def conditional(request: requests.ConditionalRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
     """Return one blank's distribution, the other one being known."""
-    said = library.said(question.model, question.query, "blanks", watch)
-    joint = _pair(said.joint(question.query, watch))
-    return answers.conditional_answer(joint, said.mlm, question.given_blank, question.given, question.top)
+    found = cache.conditionals_of(request.model, request.query, "blanks", deadline)
+    joint = _pair(found.joint(request.query, deadline))
+    return answers.conditional_answer(joint, found.mlm, request.given_blank, request.given, request.top)
 
 
-def heat_map(question: q.MapQuestion, library: Library, watch: Watch) -> Answer:
+def heat_map(request: requests.MapRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
     """Return the joint of the likeliest tokens."""
-    said = library.said(question.model, question.query, "blanks", watch)
-    methods = list(dict.fromkeys(question.methods))
+    found = cache.conditionals_of(request.model, request.query, "blanks", deadline)
+    methods = list(dict.fromkeys(request.methods))
     joints = {}
-    for method in watch.over(methods, total=len(methods), stage="constructions"):
-        joints[method] = _pair(said.joint(replace(question.query, method=method), watch))
-    return answers.map_answer(joints, said.mlm, question.size)
+    for method in deadline.over(methods, total=len(methods), stage="constructions"):
+        joints[method] = _pair(found.joint(replace(request.query, method=method), deadline))
+    return answers.map_answer(joints, found.mlm, request.size)
 
 
-def compatibility(question: q.CompatibilityQuestion, library: Library, watch: Watch) -> Answer:
+def compatibility(
+    request: requests.CompatibilityRequest, cache: ConditionalsCache, deadline: Deadline
+) -> Answer:
     """Return how well the conditionals fit together, and the joint to them."""
-    said = library.said(question.model, question.query, "blanks", watch)
-    joint = _pair(said.joint(question.query, watch))
-    return answers.compatibility_answer(joint, said.mlm)
+    found = cache.conditionals_of(request.model, request.query, "blanks", deadline)
+    joint = _pair(found.joint(request.query, deadline))
+    return answers.compatibility_answer(joint, found.mlm)
 
 
 def _pair(joint: Any) -> PairJoint:
     if not isinstance(joint, PairJoint):
-        raise UsageError("this is a question about two blanks, and the text has one: blank another word")
+        raise UsageError("this request is about two blanks, and the text has one: blank another word")
     return joint
 
 
-ASKING: dict[type[q.Question], Callable[[Any, Library, Watch], Answer]] = {
-    q.FillQuestion: fill,
-    q.ScoreQuestion: score,
-    q.SampleQuestion: sample,
-    q.CompareQuestion: compare,
-    q.ConditionalQuestion: conditional,
-    q.MapQuestion: heat_map,
-    q.CompatibilityQuestion: compatibility,
+HANDLERS: dict[type[requests.TextRequest], Callable[[Any, ConditionalsCache, Deadline], Answer]] = {
+    requests.FillRequest: fill,
+    requests.ScoreRequest: score,
+    requests.SampleRequest: sample,
+    requests.CompareRequest: compare,
+    requests.ConditionalRequest: conditional,
+    requests.MapRequest: heat_map,
+    requests.CompatibilityRequest: compatibility,
 }
 
 
-def ask(question: q.Question, library: Library, watch: Watch) -> Answer:
-    """Answer a question of any kind."""
-    return ASKING[type(question)](question, library, watch)
+def handle(request: requests.TextRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
+    """Answer a request of any kind."""
+    return HANDLERS[type(request)](request, cache, deadline)

@@ -1,4 +1,4 @@
-"""Store: what was used last, within a budget of bytes."""
+"""LRUCache: the most recently used values, within a budget of bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 Kept = TypeVar("Kept")
 
 
-class Store(Generic[Kept]):
+class LRUCache(Generic[Kept]):
     """Keeps values by key, the least recently used leaving first; one that is too large is not kept."""
 
     def __init__(self, budget: int) -> None:

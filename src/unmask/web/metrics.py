@@ -17,7 +17,7 @@ from prometheus_client import (
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 if TYPE_CHECKING:
-    from unmask.web.service import Desk
+    from unmask.web.service import Service
 
 SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0)
 
@@ -46,20 +46,26 @@ class Metrics:
             "unmask_answers_found", "Answers taken from the cache.", registry=self.registry
         )
 
-    def watch(self, desk: Desk) -> None:
-        """Read the state of a desk whenever somebody looks."""
+    def observe(self, service: Service) -> None:
+        """Read the state of a service at every scrape."""
         gauges = {
-            "unmask_busy_workers": ("Workers at work.", lambda: desk.pool.busy),
-            "unmask_waiting_requests": ("Requests in the queue.", lambda: desk.pool.waiting),
-            "unmask_loaded_models": ("Models in memory.", lambda: len(desk.library.shelf.placed)),
-            "unmask_model_loads": ("Models loaded so far.", lambda: desk.library.shelf.loads),
-            "unmask_tables_bytes": ("What the models have said, as kept.", lambda: desk.library.bytes),
-            "unmask_tables_found": (
-                "Texts that the model need not be asked about.",
-                lambda: desk.library.found,
+            "unmask_busy_workers": ("Workers at work.", lambda: service.pool.busy),
+            "unmask_waiting_requests": ("Requests in the queue.", lambda: service.pool.waiting),
+            "unmask_loaded_models": ("Models in memory.", lambda: len(service.conditionals.models.loaded)),
+            "unmask_model_loads": ("Models loaded so far.", lambda: service.conditionals.models.loads),
+            "unmask_tables_bytes": (
+                "Conditionals kept.",
+                lambda: service.conditionals.bytes,
             ),
-            "unmask_tables_asked": ("Texts that the model was asked about.", lambda: desk.library.asked),
-            "unmask_answers_bytes": ("Answers kept.", lambda: desk.answers.bytes),
+            "unmask_tables_found": (
+                "Texts whose conditionals were in the cache.",
+                lambda: service.conditionals.hits,
+            ),
+            "unmask_tables_asked": (
+                "Texts whose conditionals were computed.",
+                lambda: service.conditionals.misses,
+            ),
+            "unmask_answers_bytes": ("Answers kept.", lambda: service.answers.bytes),
         }
         for name, (meaning, read) in gauges.items():
             Gauge(name, meaning, registry=self.registry).set_function(read)
@@ -69,7 +75,7 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-class Measured:
+class MetricsMiddleware:
     """Middleware that counts each request by its route and status, and times it."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:

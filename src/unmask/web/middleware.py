@@ -1,4 +1,7 @@
-"""What stands before the application: who may ask, how much may be sent, and what a browser may do.
+"""Middleware: who may send a request, how large it may be, and what a browser may do.
+
+Starlette has a host check and a size limit too; they answer in plain text, the host check with 400, and
+neither limits the time a body takes. Here every error is `{"error": "..."}` with the remedy.
 
 - Host: on loopback only loopback's names are answered, so that a page elsewhere can't point a name of its
   own at this machine and read along (DNS rebinding).
@@ -18,7 +21,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from unmask.web.errors import refusal
+from unmask.web.errors import error_response
 from unmask.web.settings import Settings
 
 CONTENT_POLICY = "; ".join(
@@ -44,8 +47,8 @@ HEADERS = {
 }
 
 
-class Protected:
-    """Middleware that lets a request in, or says why not."""
+class SecurityMiddleware:
+    """Checks host, origin, token and body of a request, and adds the security headers."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app, self.settings = app, settings
@@ -64,18 +67,18 @@ class Protected:
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        refused = self._refused(scope)
-        if refused is not None:
-            await refusal(*refused)(scope, receive, with_headers)
+        rejected = self._rejection(scope)
+        if rejected is not None:
+            await error_response(*rejected)(scope, receive, with_headers)
             return
-        body = _Body(receive, self.settings.limits.body, self.settings.limits.body_seconds)
+        body = _LimitedBody(receive, self.settings.limits.body, self.settings.limits.body_seconds)
         try:
             await self.app(scope, body.receive, body.sender(with_headers))
-        except _BodyRefused as error:
-            await refusal(error.status, error.message)(scope, receive, with_headers)
+        except _BodyRejected as error:
+            await error_response(error.status, error.message)(scope, receive, with_headers)
 
-    def _refused(self, scope: Scope) -> tuple[int, str, dict[str, str]] | None:
-        """Return the status, line and headers of a refusal, or None."""
+    def _rejection(self, scope: Scope) -> tuple[int, str, dict[str, str]] | None:
+        """Return the status, line and headers of an error, or None."""
         headers, settings = Headers(scope=scope), self.settings
         host = headers.get("host", "")
         if settings.hosts is not None and _name(f"//{host}") not in settings.hosts:
@@ -94,7 +97,7 @@ class Protected:
         return None
 
 
-class _BodyRefused(Exception):
+class _BodyRejected(Exception):
     """Raised into the application when a body goes on for too long."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -102,13 +105,13 @@ class _BodyRefused(Exception):
         self.status, self.message = status, message
 
 
-class _Body:
+class _LimitedBody:
     """Counts what comes in, and how long it takes; once the body is in, only the client's leaving comes."""
 
     def __init__(self, receive: Receive, most: int, seconds: float) -> None:
         self._receive, self._most, self._seconds = receive, most, seconds
         self._size, self._complete = 0, False
-        self._refused: _BodyRefused | None = None
+        self._rejection: _BodyRejected | None = None
 
     async def receive(self) -> Message:
         """Return the next message from the client."""
@@ -118,23 +121,23 @@ class _Body:
             async with asyncio.timeout(self._seconds):
                 message = await self._receive()
         except TimeoutError:
-            self._refused = _BodyRefused(
+            self._rejection = _BodyRejected(
                 408, f"the body took longer than {self._seconds:g} s: send it at once"
             )
-            raise self._refused from None
+            raise self._rejection from None
         self._size += len(message.get("body", b""))
         self._complete = not message.get("more_body", False)
         if self._size > self._most:
-            self._refused = _BodyRefused(413, _too_large(self._most))
-            raise self._refused
+            self._rejection = _BodyRejected(413, _too_large(self._most))
+            raise self._rejection
         return message
 
     def sender(self, send: Send) -> Send:
-        """Return a way to send that brings a refusal to the top, whatever the application made of it."""
+        """Return a `send` that raises the body's error, whatever the application made of it."""
 
         async def sending(message: Message) -> None:
-            if self._refused is not None and message["type"] == "http.response.start":
-                raise self._refused
+            if self._rejection is not None and message["type"] == "http.response.start":
+                raise self._rejection
             await send(message)
 
         return sending

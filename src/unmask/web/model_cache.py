@@ -1,4 +1,4 @@
-"""Shelf: the configured models, a few of them in memory.
+"""ModelCache: the configured models, a few of them in memory.
 
 The first one is loaded at the start and stays; others are loaded when first asked for, and the least
 recently used makes room. Clients name a model by its name in the configuration, never by a path.
@@ -13,49 +13,49 @@ from dataclasses import dataclass, field
 from unmask.errors import RunError, UnmaskError
 from unmask.models.load import load
 from unmask.models.masked_lm import MaskedLM
-from unmask.web.deadline import Watch
+from unmask.web.deadline import Deadline
 from unmask.web.settings import Settings
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class LoadedModel:
     """A model in memory; whoever runs it holds the lock, for its hooks serve one caller at a time."""
 
     mlm: MaskedLM
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-class Shelf:
+class ModelCache:
     """Loads models by name, and keeps up to `limits.models` of them."""
 
     def __init__(self, settings: Settings, on_removal: Callable[[str], None]) -> None:
         self._settings = settings
         self._on_removal = on_removal
-        self._placed: dict[str, Placed] = {}
+        self._loaded: dict[str, LoadedModel] = {}
         self._lock = threading.Lock()
         self._loading = {name: threading.Lock() for name in settings.models}
         self.loads = 0
 
     @property
-    def placed(self) -> Mapping[str, Placed]:
+    def loaded(self) -> Mapping[str, LoadedModel]:
         """The models in memory."""
-        return dict(self._placed)
+        return dict(self._loaded)
 
-    def take(self, name: str, watch: Watch) -> Placed:
+    def take(self, name: str, deadline: Deadline) -> LoadedModel:
         """Return the model of that name, loading it if need be."""
-        with watch.holding(self._loading[name]):
+        with deadline.holding(self._loading[name]):
             with self._lock:
-                found = self._placed.pop(name, None)
+                found = self._loaded.pop(name, None)
                 if found is not None:
-                    self._placed[name] = found  # the last one is the most recently used
+                    self._loaded[name] = found  # the last one is the most recently used
                     return found
-            watch.started(f"loading {name}", 0)
-            placed = Placed(self._load(name))
+            deadline.started(f"loading {name}", 0)
+            loaded = LoadedModel(self._load(name))
             with self._lock:
                 self._make_room()
-                self._placed[name] = placed
+                self._loaded[name] = loaded
                 self.loads += 1
-        return placed
+        return loaded
 
     def _load(self, name: str) -> MaskedLM:
         settings = self._settings
@@ -68,19 +68,19 @@ class Shelf:
             )
         except UnmaskError as error:
             # the message may name a directory of this machine: that is for the server's log
-            raise ModelBroken(name) from error
+            raise ModelUnavailable(name) from error
         mlm.name = name
         return mlm
 
     def _make_room(self) -> None:
-        others = [name for name in self._placed if name != self._settings.default]
-        while others and len(self._placed) >= max(self._settings.limits.models, 1):
+        others = [name for name in self._loaded if name != self._settings.default]
+        while others and len(self._loaded) >= max(self._settings.limits.models, 1):
             name = others.pop(0)
-            del self._placed[name]
+            del self._loaded[name]
             self._on_removal(name)
 
 
-class ModelBroken(RunError):
+class ModelUnavailable(RunError):
     """A configured model can't be loaded."""
 
     def __init__(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Pool: a few workers, a bounded queue before them, and a plain no when it is full.
+"""Pool: a `ThreadPoolExecutor` with a bounded queue, and an error with a retry time when it is full.
 
 A request that can't be served soon is better refused at once, with the time after which to come again, than
 kept until its client gives up. Workers are threads: torch and the compiled loops release the interpreter's
@@ -14,14 +14,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from unmask.web.deadline import Watch
+from unmask.web.deadline import Deadline
 
 Answer = TypeVar("Answer")
-FORGETTING = 0.2
-LONGEST_RETRY = 60
+SMOOTHING = 0.2
+MAX_RETRY_AFTER = 60
 
 
-class Full(Exception):
+class QueueFull(Exception):
     """The queue is full; `retry_after` seconds are likely to free a place."""
 
     def __init__(self, retry_after: int) -> None:
@@ -37,7 +37,7 @@ class Pool:
         self.open()
         self._lock = threading.Lock()
         self._admitted = self._busy = 0
-        self._usual_seconds = 1.0
+        self._mean_seconds = 1.0
 
     @property
     def busy(self) -> int:
@@ -49,14 +49,14 @@ class Pool:
         """Pieces of work in the queue."""
         return max(0, self._admitted - self._busy)
 
-    def submit(self, work: Callable[[Watch], Answer], watch: Watch) -> Future[Answer]:
-        """Queue a piece of work, which is given its watch; raises `Full`."""
+    def submit(self, work: Callable[[Deadline], Answer], deadline: Deadline) -> Future[Answer]:
+        """Queue a piece of work, which is given its deadline; raises `QueueFull`."""
         with self._lock:
             if self._admitted >= self.workers + self.queue:
-                raise Full(self._retry_after())
+                raise QueueFull(self._retry_after())
             self._admitted += 1
         try:
-            future = self._executor.submit(self._run, work, watch)
+            future = self._executor.submit(self._run, work, deadline)
         except BaseException:
             self._leave()
             raise
@@ -71,17 +71,17 @@ class Pool:
         """Take no more work, and drop what waits."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, work: Callable[[Watch], Answer], watch: Watch) -> Answer:
-        watch.check()  # whoever left while waiting costs nothing
+    def _run(self, work: Callable[[Deadline], Answer], deadline: Deadline) -> Answer:
+        deadline.check()  # whoever left while waiting costs nothing
         start = time.monotonic()
         with self._lock:
             self._busy += 1
         try:
-            return work(watch)
+            return work(deadline)
         finally:
             with self._lock:
                 self._busy -= 1
-                self._usual_seconds += FORGETTING * (time.monotonic() - start - self._usual_seconds)
+                self._mean_seconds += SMOOTHING * (time.monotonic() - start - self._mean_seconds)
 
     def _leave(self) -> None:
         with self._lock:
@@ -89,5 +89,5 @@ class Pool:
 
     def _retry_after(self) -> int:
         """Return in how many seconds half of the queue will have been served, by the recent pace."""
-        seconds = self._usual_seconds * (self.queue / 2 + 1) / self.workers
-        return max(1, min(LONGEST_RETRY, math.ceil(seconds)))
+        seconds = self._mean_seconds * (self.queue / 2 + 1) / self.workers
+        return max(1, min(MAX_RETRY_AFTER, math.ceil(seconds)))

@@ -1,7 +1,7 @@
-"""What may be asked over HTTP, typed: the arguments of the command line under the same names.
+"""The requests, typed: the arguments of the command line under the same names.
 
 The schema says what kind of thing each field is. How much of it a server gives is a matter of its `Limits`,
-which `check` holds a question to, with a line of its own for each.
+which `check_limits` holds a request to, with a line of its own for each.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from unmask.inference.query import DEFAULTS, LARGEST_SEED, SPECS, Query, TableKe
 from unmask.joints.options import declared_options
 from unmask.joints.registry import CONSTRUCTIONS
 from unmask.values import Kind, Real, Several, Spec, Text, Whole, Word, token_kind
-from unmask.web.errors import OverLimit
+from unmask.web.errors import LimitExceeded
 from unmask.web.settings import Limits
 
 BLANKS = "The [MASK] [MASK] playing in the park."
 BRACES = "The {man} {is} playing in the park."
-MOST_ROUNDS = 200
+MAX_ROUNDS = 200
 FINEST_TOLERANCE = 5e-7
 NARROWER: dict[str, Kind] = {
     "text": Text(1),
     "method": Word(lambda: CONSTRUCTIONS),
     "include": Several(token_kind(200), "tokens, as strings or ids"),
     "pivot": token_kind(200),
-    "rounds": Whole(1, MOST_ROUNDS),
-    "sweeps": Whole(0, MOST_ROUNDS),
+    "rounds": Whole(1, MAX_ROUNDS),
+    "sweeps": Whole(0, MAX_ROUNDS),
     "tolerance": Real(minimum=FINEST_TOLERANCE, maximum=1.0),
 }
-"""What this server takes of a field or an option, where that is less than the library does."""
+"""What this server takes of a field or an option, where that is less than the cache does."""
 
 Asked = TypeVar("Asked", bound=type[BaseModel])
 
@@ -47,13 +47,13 @@ def _field(name: str, spec: Spec, default: Any) -> tuple[Any, Any]:
     return _typed(NARROWER.get(name, spec.kind)), described
 
 
-class _Asked(BaseModel):
+class _StrictModel(BaseModel):
     """Fields are taken as they are: no number for a truth value, no unknown name."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Options(_Asked):
+class Options(_StrictModel):
     """Options of a construction."""
 
     def given(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _options() -> type[Options]:
 
 
 def _with(names: Iterable[str]) -> Callable[[Asked], Asked]:
-    """Give a question these fields of a query, with their defaults, ranges and help."""
+    """Give a request these fields of a query, with their defaults, ranges and help."""
     fields = {name: _field(name, SPECS[name], DEFAULTS[name]) for name in names if name != "options"}
     if "options" in names:
         options = _options()
@@ -98,8 +98,8 @@ Method = Annotated[str, PlainValidator(METHOD.read), WithJsonSchema(METHOD.schem
 Token = Annotated[str | int, PlainValidator(TOKEN.read), WithJsonSchema(TOKEN.schema)]
 
 
-class Question(_Asked):
-    """What every question has: a model, and the fields of a query."""
+class TextRequest(_StrictModel):
+    """What every request has: a model, and the fields of a query."""
 
     model: str | None = Field(None, description="A name that GET /v1/models lists; null for the first.")
 
@@ -112,8 +112,8 @@ class Question(_Asked):
         return Query(**given)
 
 
-def _examples(*questions: dict[str, Any]) -> ConfigDict:
-    return ConfigDict(json_schema_extra={"examples": list(questions)})
+def _examples(*requests: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": list(requests)})
 
 
 def _example(**fields: Any) -> ConfigDict:
@@ -121,7 +121,7 @@ def _example(**fields: Any) -> ConfigDict:
 
 
 @_with(SPECS)
-class FillQuestion(Question):
+class FillRequest(TextRequest):
     """The likeliest fillings of a text's blanks."""
 
     model_config = _examples(
@@ -132,14 +132,14 @@ class FillQuestion(Question):
 
 
 @_with(SPECS)
-class ScoreQuestion(Question):
+class ScoreRequest(TextRequest):
     """What the words in braces are worth."""
 
     model_config = _example(text=BRACES, method="ag")
 
 
 @_with(SPECS)
-class SampleQuestion(Question):
+class SampleRequest(TextRequest):
     """Fillings drawn from the joint."""
 
     model_config = _example(text=BLANKS, number=5, seed=1)
@@ -150,7 +150,7 @@ class SampleQuestion(Question):
 
 
 @_with(EVERY_METHOD)
-class CompareQuestion(Question):
+class CompareRequest(TextRequest):
     """Every construction side by side."""
 
     model_config = _example(text=BLANKS, top=3, candidates=64, support=500)
@@ -158,7 +158,7 @@ class CompareQuestion(Question):
 
 
 @_with(SPECS)
-class ConditionalQuestion(Question):
+class ConditionalRequest(TextRequest):
     """One blank's distribution, the other one being known."""
 
     model_config = _example(text=BLANKS, given="man", given_blank=0, top=5)
@@ -168,7 +168,7 @@ class ConditionalQuestion(Question):
 
 
 @_with(EVERY_METHOD)
-class MapQuestion(Question):
+class MapRequest(TextRequest):
     """The joint of the likeliest tokens of both blanks, by one construction or several."""
 
     model_config = _example(text=BLANKS, methods=["ag", "product"], size=8)
@@ -177,37 +177,37 @@ class MapQuestion(Question):
 
 
 @_with(SPECS)
-class CompatibilityQuestion(Question):
+class CompatibilityRequest(TextRequest):
     """How well the model's conditionals fit together, and the joint to them."""
 
     model_config = _example(text=BLANKS, method="ag")
 
 
-ASKED_FOR = {
+LIMITED_FIELDS = {
     "candidates": "candidates",
     "support": "support",
     "top": "top",
     "number": "samples",
     "size": "map_size",
 }
-"""A numeric field of a question -> the limit that it is held to."""
+"""A numeric field of a request -> the limit that it is held to."""
 
 
-def check(question: Question, limits: Limits) -> None:
-    """Refuse a question that asks for more than the limits allow."""
-    query = question.query
+def check_limits(request: TextRequest, limits: Limits) -> None:
+    """Refuse a request that asks for more than the limits allow."""
+    query = request.query
     if len(query.text) > limits.text:
-        raise OverLimit(
+        raise LimitExceeded(
             f"the text has {len(query.text):,} characters, this server takes {limits.text:,}: shorten it"
         )
     if len(query.include) > limits.include:
-        raise OverLimit(
+        raise LimitExceeded(
             f"include: {len(query.include):,} tokens were given, and this server takes "
             f"{limits.include:,}: give fewer"
         )
-    for name, limit in ASKED_FOR.items():
-        asked, most = getattr(question, name, None), getattr(limits, limit)
+    for name, limit in LIMITED_FIELDS.items():
+        asked, most = getattr(request, name, None), getattr(limits, limit)
         if isinstance(asked, int) and asked > most:
-            raise OverLimit(
+            raise LimitExceeded(
                 f"{name}: {asked:,} were asked for, and this server gives {most:,}: ask for fewer"
             )

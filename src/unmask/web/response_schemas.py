@@ -14,13 +14,13 @@ Solver = dict[str, float | int | bool | str | None]
 Options = dict[str, str | int | float | list[int]]
 
 
-class ErrorAnswer(BaseModel):
+class ErrorResponse(BaseModel):
     """What went wrong, in one line that says how to mend it."""
 
     error: str = Field(examples=["the text has no blank: write [MASK] or ___ for each token to be filled"])
 
 
-class FillingAnswer(BaseModel):
+class FillingResponse(BaseModel):
     """One way to fill the blanks."""
 
     tokens: list[str] = Field(description="As the tokenizer spells them.")
@@ -30,7 +30,7 @@ class FillingAnswer(BaseModel):
     probability: float
 
 
-class TextAnswer(BaseModel):
+class TextResponse(BaseModel):
     """What every answer about a text rests on."""
 
     model: str
@@ -61,7 +61,7 @@ class TextAnswer(BaseModel):
     notes: list[str] = Field(description="What a person should be told.")
 
 
-class MethodAnswer(TextAnswer):
+class MethodResponse(TextResponse):
     """An answer by one construction."""
 
     method: str
@@ -69,13 +69,13 @@ class MethodAnswer(TextAnswer):
     options: Options = Field(description="The construction's options as they were resolved.")
 
 
-class FillAnswer(MethodAnswer):
+class FillResponse(MethodResponse):
     """The likeliest fillings; the JSON of `unmask fill --json`."""
 
     entropy: float = Field(description="In nats.")
     mutual_information: float = Field(description="What the blanks tell of each other, in nats.")
     mass_outside_candidates: float | None
-    fillings: list[FillingAnswer]
+    fillings: list[FillingResponse]
 
 
 class ScoredBlank(BaseModel):
@@ -87,17 +87,17 @@ class ScoredBlank(BaseModel):
     log_prob_alone: float
 
 
-class ScoreAnswer(MethodAnswer, FillingAnswer):
+class ScoreResponse(MethodResponse, FillingResponse):
     """What the words in braces are worth; the JSON of `unmask score --json`."""
 
     blanks: list[ScoredBlank]
 
 
-class SampleAnswer(MethodAnswer):
+class SampleResponse(MethodResponse):
     """Drawn fillings; the JSON of `unmask sample --json`."""
 
     sampling_seed: int
-    samples: list[FillingAnswer]
+    samples: list[FillingResponse]
 
 
 class ComparedMethod(BaseModel):
@@ -111,17 +111,17 @@ class ComparedMethod(BaseModel):
     agrees_with_product: bool
     solver: Solver
     options: Options
-    fillings: list[FillingAnswer]
+    fillings: list[FillingResponse]
 
 
-class CompareAnswer(TextAnswer):
+class CompareResponse(TextResponse):
     """Every construction; the JSON of `unmask compare --json`."""
 
     incompatibility: float
     methods: dict[str, ComparedMethod]
 
 
-class TokenAnswer(BaseModel):
+class TokenResponse(BaseModel):
     """A token."""
 
     token: str
@@ -129,7 +129,7 @@ class TokenAnswer(BaseModel):
     text: str = Field(description="As it looks in a text.")
 
 
-class ConditionalToken(TokenAnswer):
+class ConditionalToken(TokenResponse):
     """A token of the asked blank, before and after the other one is known."""
 
     probability: float = Field(description="Under the joint, given the token of the other blank.")
@@ -138,12 +138,12 @@ class ConditionalToken(TokenAnswer):
     model_probability: float = Field(description="By the model's own conditional, given that token.")
 
 
-class ConditionalAnswer(MethodAnswer):
+class ConditionalResponse(MethodResponse):
     """One blank's distribution, the other one being known."""
 
     blank: int
     given_blank: int
-    given: TokenAnswer
+    given: TokenResponse
     given_probability: float = Field(description="How likely the given token is by itself, under the joint.")
     entropy: float = Field(description="Of the asked blank, given the token, in nats.")
     marginal_entropy: float = Field(description="Of the asked blank, whatever the other holds, in nats.")
@@ -164,15 +164,15 @@ class MappedMethod(BaseModel):
     options: Options
 
 
-class MapAnswer(TextAnswer):
+class MapResponse(TextResponse):
     """The joint of the likeliest tokens of both blanks."""
 
-    rows: list[TokenAnswer] = Field(description="Tokens of the first blank, likeliest first.")
-    columns: list[TokenAnswer] = Field(description="Tokens of the second blank, likeliest first.")
+    rows: list[TokenResponse] = Field(description="Tokens of the first blank, likeliest first.")
+    columns: list[TokenResponse] = Field(description="Tokens of the second blank, likeliest first.")
     methods: dict[str, MappedMethod]
 
 
-class CompatibilityAnswer(MethodAnswer):
+class CompatibilityResponse(MethodResponse):
     """How well the model's conditionals fit together, and the joint to them."""
 
     incompatibility: float = Field(description="0 if both conditionals come from one joint (Arnold & Press).")
@@ -181,7 +181,7 @@ class CompatibilityAnswer(MethodAnswer):
     )
 
 
-class ModelAnswer(BaseModel):
+class ModelResponse(BaseModel):
     """A model that may be asked."""
 
     name: str
@@ -192,16 +192,16 @@ class ModelAnswer(BaseModel):
     mask: str | None = Field(description="Its own spelling of a blank.")
 
 
-class ModelsAnswer(BaseModel):
+class ModelsResponse(BaseModel):
     """What this server offers."""
 
-    models: list[ModelAnswer]
+    models: list[ModelResponse]
     default: str
     methods: dict[str, str] = Field(description="The constructions, each with a line on what it is.")
     limits: dict[str, float] = Field(description="How much may be asked for.")
 
 
-class HealthAnswer(BaseModel):
+class HealthResponse(BaseModel):
     """Whether the server is at work."""
 
     status: str = Field(examples=["ready"], description="ready, or starting while the first model loads.")

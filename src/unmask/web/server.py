@@ -12,11 +12,11 @@ import uvicorn
 
 from unmask.errors import RunError
 from unmask.web import create_app
-from unmask.web.service import Desk
+from unmask.web.service import Service
 from unmask.web.settings import Settings
 
-LAST_SECONDS = 3
-STOPPED = 130
+SHUTDOWN_SECONDS = 3
+EXIT_INTERRUPTED = 130
 
 
 def serve(settings: Settings, host: str, port: int, on_start: Callable[[str], None]) -> None:
@@ -28,34 +28,34 @@ def serve(settings: Settings, host: str, port: int, on_start: Callable[[str], No
         log_level="warning",
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=LAST_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
     server = uvicorn.Server(config)
-    desk = app.state.desk
+    service = app.state.service
 
     def stop() -> None:
         server.should_exit = True
 
-    desk.on_broken = stop
+    service.on_startup_error = stop
     shown = f"[{host}]" if ":" in host else host
     on_start(f"http://{shown}:{listening.getsockname()[1]}")
     try:
         server.run(sockets=[listening])
     finally:
-        _leave(desk)
-    if desk.broken is not None:
-        raise desk.broken
+        _wait_for_workers(service)
+    if service.startup_error is not None:
+        raise service.startup_error
 
 
-def _leave(desk: Desk) -> None:
-    """Give the workers a moment to drop their work; one in the midst of a solver is not waited for."""
-    end = time.monotonic() + LAST_SECONDS
-    while desk.pool.busy and time.monotonic() < end:
+def _wait_for_workers(service: Service) -> None:
+    """Give the workers a moment to drop their work; one inside a solver is not waited for."""
+    end = time.monotonic() + SHUTDOWN_SECONDS
+    while service.pool.busy and time.monotonic() < end:
         time.sleep(0.05)
-    if desk.pool.busy:
+    if service.pool.busy:
         sys.stderr.write("unmask: stopped in the midst of work\n")
         sys.stderr.flush()
-        os._exit(STOPPED)  # the interpreter would wait for its threads
+        os._exit(EXIT_INTERRUPTED)  # the interpreter would wait for its threads
 
 
 def _listen(host: str, port: int) -> socket.socket:

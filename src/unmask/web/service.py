@@ -1,7 +1,7 @@
-"""Desk: takes a question in, sees that it is answered in time, and notices when the client leaves.
+"""Service: answers requests within their deadline, and notices when a client disconnects.
 
-A question that was answered before is answered from the cache. Another goes to the pool, or is refused if
-the queue is full. Whoever accepts `text/event-stream` is told of the progress on the way.
+A known request is answered from the cache. Another goes to the pool, or gets 503 if the queue is full.
+Whoever accepts `text/event-stream` is told of the progress on the way.
 """
 
 from __future__ import annotations
@@ -18,59 +18,59 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from unmask.errors import UnmaskError
-from unmask.web.conditionals_cache import Library
-from unmask.web.deadline import Abandoned, OutOfTime, Watch
-from unmask.web.errors import UnknownModel, message_of, refused, status_of
-from unmask.web.handlers import ask
-from unmask.web.lru_cache import Store
+from unmask.web.conditionals_cache import ConditionalsCache
+from unmask.web.deadline import ClientDisconnected, Deadline, DeadlineExceeded
+from unmask.web.errors import UnknownModel, exception_response, message_of, status_of
+from unmask.web.handlers import handle
+from unmask.web.lru_cache import LRUCache
 from unmask.web.metrics import Metrics
-from unmask.web.pool import Full, Pool
-from unmask.web.request_schemas import BLANKS, FillQuestion, Question, check
+from unmask.web.pool import Pool, QueueFull
+from unmask.web.request_schemas import BLANKS, FillRequest, TextRequest, check_limits
 from unmask.web.settings import Settings
 
 log = logging.getLogger("unmask.web")
 EVENTS = "text/event-stream"
 HEARTBEAT = 5.0
 FIRST = asyncio.FIRST_COMPLETED
-WARMING_SECONDS = 3600.0
+WARM_UP_SECONDS = 3600.0
 
 
-class Desk:
-    """Answers questions over the library, in the pool, from the cache."""
+class Service:
+    """Answers requests, in the pool or from the cache."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.library = Library(settings)
+        self.conditionals = ConditionalsCache(settings)
         self.pool = Pool(settings.limits.workers, settings.limits.queue)
-        self.answers: Store[bytes] = Store(settings.limits.answers)
+        self.answers: LRUCache[bytes] = LRUCache(settings.limits.answers)
         self.metrics = Metrics()
-        self.metrics.watch(self)
+        self.metrics.observe(self)
         self.ready = False
-        self.broken: UnmaskError | None = None
-        self.on_broken: Callable[[], None] = lambda: None
-        self._watches: set[Watch] = set()
+        self.startup_error: UnmaskError | None = None
+        self.on_startup_error: Callable[[], None] = lambda: None
+        self._deadlines: set[Deadline] = set()
 
     def open(self) -> None:
-        """Take questions, while the first model is loaded and answers the page's first one."""
+        """Take requests, while the first model is loaded and answers the page's first one."""
         self.pool.open()
         self.warm_up()
 
     def warm_up(self) -> None:
-        """Load the first model and answer the page's first question, beside whatever comes in."""
+        """Load the first model and answer the page's first request, beside whatever comes in."""
         threading.Thread(target=self._warm_up, name="unmask-warm-up", daemon=True).start()
 
     def close(self) -> None:
-        """Take no more questions, and let the workers drop theirs."""
+        """Take no more requests, and let the workers drop theirs."""
         self.pool.close()
-        for watch in list(self._watches):
-            watch.abandon()
+        for deadline in list(self._deadlines):
+            deadline.cancel()
 
-    async def answer(self, question: Question, request: Request) -> Response:
-        """Answer a question over HTTP, whatever comes of it."""
+    async def answer(self, body: TextRequest, request: Request) -> Response:
+        """Answer a request over HTTP, with an error line if it fails."""
         seconds = self.settings.limits.seconds
         try:
-            question = self._checked(question)
-            key = (type(question).__name__, question.model_dump_json())
+            body = self._validated(body)
+            key = (type(body).__name__, body.model_dump_json())
             known = self.answers.get(key)
             wants_events = EVENTS in request.headers.get("accept", "")
             if known is not None:
@@ -83,59 +83,60 @@ class Desk:
                 with suppress(RuntimeError):  # the loop has closed meanwhile
                     loop.call_soon_threadsafe(reports.put_nowait, told)
 
-            watch = Watch(seconds, report if wants_events else None)
-            self._watches.add(watch)
+            deadline = Deadline(seconds, report if wants_events else None)
+            self._deadlines.add(deadline)
             try:
-                future = self.pool.submit(lambda watch: self._work(question, key, watch), watch)
-            except Full:
-                self._watches.discard(watch)
+                future = self.pool.submit(lambda deadline: self._work(body, key, deadline), deadline)
+            except QueueFull:
+                self._deadlines.discard(deadline)
                 raise
             work = asyncio.wrap_future(future)
-            work.add_done_callback(lambda done: self._over(watch, done))
+            work.add_done_callback(lambda done: self._on_done(deadline, done))
             if wants_events:
-                events = self._events(work, watch, request, reports)
+                events = self._events(work, deadline, request, reports)
                 return StreamingResponse(events, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
-            with self._leaving(watch):
-                return _json(await self._wait(work, watch, request))
+            with self._cancelling_on_exit(deadline):
+                return _json(await self._wait(work, deadline, request))
         except Exception as error:
-            self._note(error)
-            return refused(error, seconds)
+            self._log_error(error)
+            return exception_response(error, seconds)
 
-    def _checked(self, question: Question) -> Question:
-        name = question.model or self.settings.default
+    def _validated(self, body: TextRequest) -> TextRequest:
+        name = body.model or self.settings.default
         if name not in self.settings.models:
             names = ", ".join(self.settings.models)
             raise UnknownModel(f"there is no model of that name here: expected one of {names}")
-        check(question, self.settings.limits)
-        return question.model_copy(update={"model": name})
+        check_limits(body, self.settings.limits)
+        return body.model_copy(update={"model": name})
 
-    def _work(self, question: Question, key: tuple[str, str], watch: Watch) -> bytes:
-        body = json.dumps(ask(question, self.library, watch), ensure_ascii=False, allow_nan=False).encode()
-        self.answers.put(key, body, len(body))
-        return body
+    def _work(self, body: TextRequest, key: tuple[str, str], deadline: Deadline) -> bytes:
+        answer = handle(body, self.conditionals, deadline)
+        encoded = json.dumps(answer, ensure_ascii=False, allow_nan=False).encode()
+        self.answers.put(key, encoded, len(encoded))
+        return encoded
 
-    async def _wait(self, work: asyncio.Future[bytes], watch: Watch, request: Request) -> bytes:
-        """Wait for the work, as long as there is time and somebody waits for it."""
+    async def _wait(self, work: asyncio.Future[bytes], deadline: Deadline, request: Request) -> bytes:
+        """Wait for the work, as long as there is time and the client is there."""
         left: asyncio.Future[None] = asyncio.ensure_future(_disconnected(request))
         try:
-            await asyncio.wait((work, left), timeout=watch.remaining, return_when=FIRST)
+            await asyncio.wait((work, left), timeout=deadline.remaining, return_when=FIRST)
             if work.done():
                 return work.result()
-            raise Abandoned if left.done() else OutOfTime
+            raise ClientDisconnected if left.done() else DeadlineExceeded
         finally:
             left.cancel()
 
     async def _events(
         self,
         work: asyncio.Future[bytes],
-        watch: Watch,
+        deadline: Deadline,
         request: Request,
         reports: asyncio.Queue[dict[str, Any]],
     ) -> AsyncIterator[bytes]:
         """Tell of the progress, then the answer or the error."""
-        answer = asyncio.ensure_future(self._wait(work, watch, request))
+        answer = asyncio.ensure_future(self._wait(work, deadline, request))
         report = asyncio.ensure_future(reports.get())
-        with self._leaving(watch):
+        with self._cancelling_on_exit(deadline):
             try:
                 if self.pool.waiting:
                     yield _event("progress", {"stage": "waiting", "done": 0, "total": 0})
@@ -150,48 +151,49 @@ class Desk:
                     else:
                         yield b": still at work\n\n"
             except Exception as error:
-                self._note(error)
-                told = {"status": status_of(error), "error": message_of(error, watch.seconds)}
+                self._log_error(error)
+                told = {"status": status_of(error), "error": message_of(error, deadline.seconds)}
                 yield _event("error", told)
             finally:
                 report.cancel()
                 answer.cancel()
 
     @contextmanager
-    def _leaving(self, watch: Watch) -> Any:
-        """See to it that the worker stops when the handler does, for whatever reason."""
+    def _cancelling_on_exit(self, deadline: Deadline) -> Any:
+        """Stop the worker when the handler ends, for whatever reason."""
         try:
             yield
         finally:
-            watch.abandon()
+            deadline.cancel()
 
-    def _over(self, watch: Watch, work: asyncio.Future[bytes]) -> None:
-        self._watches.discard(watch)
-        if not work.cancelled() and isinstance(work.exception(), Abandoned):
+    def _on_done(self, deadline: Deadline, work: asyncio.Future[bytes]) -> None:
+        self._deadlines.discard(deadline)
+        if not work.cancelled() and isinstance(work.exception(), ClientDisconnected):
             self.metrics.abandoned.inc()
 
-    def _note(self, error: Exception) -> None:
+    def _log_error(self, error: Exception) -> None:
         if status_of(error) == 500:
             log.error("a request failed that should not have", exc_info=error)
         elif error.__cause__ is not None:
             log.error("%s", error.__cause__)
 
     def _warm_up(self) -> None:
-        watch = Watch(WARMING_SECONDS)
-        self._watches.add(watch)
+        deadline = Deadline(WARM_UP_SECONDS)
+        self._deadlines.add(deadline)
         try:
-            self.library.shelf.take(self.settings.default, watch)
+            self.conditionals.models.take(self.settings.default, deadline)
             self.ready = True
-            with suppress(UnmaskError, Abandoned, OutOfTime):  # this model may not know such a text
-                question = self._checked(FillQuestion.model_validate({"text": BLANKS}))
-                self._work(question, (type(question).__name__, question.model_dump_json()), watch)
+            # this model may not know such a text
+            with suppress(UnmaskError, ClientDisconnected, DeadlineExceeded):
+                body = self._validated(FillRequest.model_validate({"text": BLANKS}))
+                self._work(body, (type(body).__name__, body.model_dump_json()), deadline)
         except UnmaskError as error:
-            self.broken = error.__cause__ if isinstance(error.__cause__, UnmaskError) else error
-            self.on_broken()
-        except Abandoned:
+            self.startup_error = error.__cause__ if isinstance(error.__cause__, UnmaskError) else error
+            self.on_startup_error()
+        except ClientDisconnected:
             pass
         finally:
-            self._watches.discard(watch)
+            self._deadlines.discard(deadline)
 
 
 async def _disconnected(request: Request) -> None:

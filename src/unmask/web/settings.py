@@ -1,7 +1,7 @@
-"""What a server is told when it starts: its models, its limits, who may ask.
+"""Settings of a server: its models, its limits, who may send requests.
 
-Everything that a client could use to ask for too much has a limit here, and an answer of its own when the
-limit is passed (422 for a number, 413 for a size, 503 for a full queue, 504 for time).
+Whatever a client could ask too much of has a limit here, and a status of its own when the limit is passed
+(422 for a number, 413 for a size, 503 for a full queue, 504 for time).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Limits:
     text: int = 2_000
     """Characters of a text."""
     candidates: int = 1_024
-    """Tokens a side that the model is asked about; `all` counts as the size of the support."""
+    """Candidates per blank; `all` counts as the size of the support."""
     include: int = 64
-    """Tokens that the model is asked about in any case, beside the candidates."""
+    """Tokens evaluated in any case, beside the candidates."""
     support: int = 20_000
     """Tokens that a blank may hold, where a number of them is asked for."""
     top: int = 1_000
@@ -43,7 +43,7 @@ class Limits:
     models: int = 2
     """Models held in memory."""
     tables: int = 5 * 10**8
-    """Bytes of what the models have said, kept so that a further question about a text asks nothing anew."""
+    """Bytes of conditionals kept, so that another request about a text needs no forward pass."""
     answers: int = 32 * 10**6
     """Bytes of answers kept for identical requests."""
 

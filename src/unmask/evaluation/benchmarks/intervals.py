@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,23 +42,13 @@ def mean(values: Sequence[float]) -> Estimate:
     return Estimate(centre, centre - half, centre + half)
 
 
-def ranks(values: Sequence[float]) -> np.ndarray[Any, Any]:
-    """Return ranks from 1 on, ties sharing their mean."""
-    array = np.asarray(values, dtype=float)
-    order = np.argsort(array, kind="stable")
-    found = np.empty(len(array))
-    found[order] = np.arange(1, len(array) + 1)
-    for value in np.unique(array):
-        found[array == value] = found[array == value].mean()
-    return found
-
-
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
     """Return Spearman's rank correlation; None if one of the two does not vary."""
-    a, b = ranks(one), ranks(other)
-    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+    from scipy.stats import spearmanr
+
+    if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return None
-    return float(np.corrcoef(a, b)[0, 1])
+    return float(spearmanr(one, other).statistic)
 
 
 def shown(estimate: Estimate, scale: float = 1.0, digits: int = 1) -> str:
