@@ -6,8 +6,8 @@ trial that is done is not done again: the search can be stopped and started at w
 
     python recipes/search.py --data ../shared/data --work SEARCH [--tokens 300000] [--only base ...]
 
-It ends by writing the table of docs/training.md. What is compared is the start of a training: what leads
-after 300,000 tokens need not lead after fifty times as many. Each trial also tells how the mean of its last
+It ends by writing the table of docs/background/training-study.md. What is compared is the start of a
+training: what leads after 300,000 tokens need not lead after fifty times as many. Each trial also tells how the mean of its last
 checkpoints does, and how well sentiment can be read off its vectors (`probe.py`). Times are by the clock, so
 that all trials should run beside the same other work, or none.
 """
@@ -28,7 +28,7 @@ from probe import probe
 from unmask.runs.step_lines import spent
 from unmask.training import read_settings, train
 
-PAGE = HERE.parent / "docs" / "training.md"
+PAGE = HERE.parent / "docs" / "background" / "training-study.md"
 LENGTH = 128
 """Tokens of a row, as in english.toml."""
 ROWS = 480

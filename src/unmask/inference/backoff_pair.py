@@ -12,7 +12,7 @@ in), 2K + 1 inside them, once for the block. So most pairs of a real text take t
 Why not `cross_conditionals`, which make joints over all pairs elsewhere in this package: their tail is an
 estimate, good where the tokens asked for are among those that the model was asked about. A chain that is
 searched, drawn from and summed over has to be one distribution, whatever it is asked for. What was measured
-is in docs/beyond-pairs.md.
+is in docs/background/several-blanks.md.
 """
 
 from __future__ import annotations
