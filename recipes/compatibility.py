@@ -10,7 +10,8 @@ the penalty looks at. An arm that is done is not done again: the study can be st
     python recipes/compatibility.py --work STUDY --tables                  rewrite the page only
 
 The numbers go to docs/figures/compatibility.json, from which the tables of
-docs/background/compatibility-study.md are written and `python docs/figures/compatibility.py` draws its figure.
+docs/background/compatibility-study.md are written and `python docs/figures/compatibility.py` draws its
+figure.
 """
 
 from __future__ import annotations

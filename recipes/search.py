@@ -7,9 +7,9 @@ trial that is done is not done again: the search can be stopped and started at w
     python recipes/search.py --data ../shared/data --work SEARCH [--tokens 300000] [--only base ...]
 
 It ends by writing the table of docs/background/training-study.md. What is compared is the start of a
-training: what leads after 300,000 tokens need not lead after fifty times as many. Each trial also tells how the mean of its last
-checkpoints does, and how well sentiment can be read off its vectors (`probe.py`). Times are by the clock, so
-that all trials should run beside the same other work, or none.
+training: what leads after 300,000 tokens need not lead after fifty times as many. Each trial also tells how
+the mean of its last checkpoints does, and how well sentiment can be read off its vectors (`probe.py`). Times
+are by the clock, so that all trials should run beside the same other work, or none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The results of docs/background/results-*.md: every construction on SNLI and XSum, random and contiguous pairs.
+"""The results of docs/background/results-*.md: every construction on SNLI and XSum.
 
 Four runs of 500 examples at `auto`, which also settle which construction is best (the family of `ag-weighted`
 is among the methods), and four of exact ones, 50 in all, over the first of the same examples, which check
