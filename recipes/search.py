@@ -41,8 +41,8 @@ AVERAGED = 6
 """The last so many, from its last third, are averaged."""
 TRIALS: dict[str, dict[str, Any]] = {
     "base": {},
-    "8 rows a step": {"batch": 8},
-    "32 rows a step": {"batch": 32},
+    "8 rows per step": {"batch": 8},
+    "32 rows per step": {"batch": 32},
     "encoder's rate 1e-4": {"body_rate": 1e-4},
     "encoder's rate 1e-3": {"body_rate": 1e-3},
     "Muon, 2e-3, 32 rows": {"optimizer": "muon", "body_rate": 2e-3, "batch": 32},
