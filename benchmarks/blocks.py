@@ -3,7 +3,7 @@
 Two neighbouring blanks of SNLI sentences, one sentence a pair. The yardstick is `ag` on cross conditionals
 of 512 candidates with the true tokens among them (cross.py measures how far that is from exact). Against
 it: cross conditionals of fewer candidates, with and without the true tokens, and the grid with the chain as
-its tail (`unmask.inference.backoff_pair`), which a chain of pairs uses because it is one distribution,
+its tail (`unmask.joints.backoff`), which a chain of pairs uses because it is one distribution,
 whatever it is asked for.
 
     python benchmarks/blocks.py --data ../shared/data/snli/dev.tsv [--pairs 60]
@@ -22,8 +22,9 @@ import unmask
 from machine import describe, parser, table
 from unmask.evaluation.sampling import Pairs, draw_examples
 from unmask.evaluation.sentences import read_sentences
-from unmask.inference.backoff_pair import TailedPair
 from unmask.inference.cross import cross_conditionals
+from unmask.inference.model_conditionals import ModelConditionals
+from unmask.joints.backoff import BackoffPair
 from unmask.joints.joint import Joint
 from unmask.joints.registry import construct
 from unmask.text.cloze import Cloze
@@ -47,7 +48,9 @@ def by_cross(candidates: int, *, knowing: bool) -> Maker:
 
 def by_tail(candidates: int) -> Maker:
     """Return what makes the grid with a tail."""
-    return lambda mlm, cloze, support: TailedPair(mlm, cloze, (support, support), candidates=candidates)
+    return lambda mlm, cloze, support: BackoffPair(
+        ModelConditionals(mlm, cloze, (support, support)), candidates=candidates
+    )
 
 
 WAYS: dict[str, Maker] = {
@@ -74,11 +77,11 @@ def measure(data: Path, pairs: int) -> dict[str, dict[str, Any]]:
         for way, made in WAYS.items():
             start = time.process_time()
             joint = made(mlm, cloze, support)
-            log_q = float(joint.log_prob(*cloze.truth or ()))
+            log_q = float(joint.log_prob(cloze.truth or ()))
             seconds = time.process_time() - start
             if number:  # the first time warms up
                 found[way]["log_q"].append(log_q)
-                found[way]["passes"].append(joint.evidence["passes"])
+                found[way]["passes"].append(joint.diagnostics.passes)
                 found[way]["seconds"].append(seconds)
     return found
 

@@ -49,13 +49,13 @@ def snli_pairs(path: Path, mlm: unmask.MaskedLM, count: int) -> list[Cloze]:
 def asked(
     mlm: unmask.MaskedLM, cloze: Cloze, candidates: Any, support: Any
 ) -> tuple[float, float, dict[str, Any]]:
-    """Return log q of the true pair under ag, the seconds it took, and the evidence."""
+    """Return log q of the true pair under ag, the seconds it took, and the diagnostics."""
     start = time.perf_counter()
     made = conditionals(mlm, cloze, candidates=candidates, support=support)
     assert isinstance(made, PairConditionals)
     assert cloze.truth is not None
-    log_q = float(construct("ag", made).log_prob(*cloze.truth))
-    return log_q, time.perf_counter() - start, made.evidence
+    log_q = float(construct("ag", made).log_prob(cloze.truth))
+    return log_q, time.perf_counter() - start, made.diagnostics
 
 
 class Exact:
@@ -99,9 +99,9 @@ def measure(
     errors, passes = [], []
     for cloze in clozes:
         if cloze in exact:
-            log_q, _, evidence = asked(mlm, cloze, "auto", "auto")
+            log_q, _, diagnostics = asked(mlm, cloze, "auto", "auto")
             errors.append(abs(log_q - exact[cloze]))
-            passes.append(evidence["passes"])
+            passes.append(diagnostics.passes)
     return {
         "tokens": len(mlm.vocabulary.tokenizer.get_vocab()),
         "seconds": [cross for cross, _ in seconds],

@@ -36,13 +36,13 @@ def measure(model: str = "english", repeats: int = 3) -> dict[str, Any]:
             "pass": partial(_pass, mlm.model, ids),
         }
         best = by_turns(works, repeats)
-        evidence = _fill(text, mlm).evidence
+        diagnostics = _fill(text, mlm).diagnostics
         rows.append(
             {
                 "text": text,
                 "seconds": best["fill"],
                 "pass_seconds": best["pass"],
-                "passes": evidence["passes"],
+                "passes": diagnostics.passes,
             }
         )
     return {"rows": rows, "seconds": sum(row["seconds"] for row in rows) / len(rows)}

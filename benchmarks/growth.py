@@ -60,14 +60,14 @@ def pair(mlm: unmask.MaskedLM, watch: Watch, cloze: Cloze, **options: Any) -> di
     assert isinstance(made, PairConditionals)
     asked = time.perf_counter()
     joint = construct("ag", made)
-    joint.log_prob(*(cloze.truth or ()))
+    joint.log_prob(cloze.truth or ())
     end = time.perf_counter()
     return {
-        "passes": made.evidence["passes"],
+        "passes": made.diagnostics.passes,
         "forward": watch.seconds,
         "tables": asked - start - watch.seconds,
         "ag": end - asked,
-        "sweeps": joint.evidence["sweeps"],
+        "sweeps": joint.diagnostics.solver.sweeps,
     }
 
 

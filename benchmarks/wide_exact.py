@@ -33,7 +33,7 @@ def alone(tokens: int | None, memory: str) -> dict[str, Any]:
         assert isinstance(made, PairConditionals)
         asked = time.perf_counter()
         joint = construct("ag", made)
-        log_q = float(joint.log_prob(*cloze.truth))
+        log_q = float(joint.log_prob(cloze.truth))
         end = time.perf_counter()
     return {
         "tokens": made.shape[0],
@@ -41,8 +41,8 @@ def alone(tokens: int | None, memory: str) -> dict[str, Any]:
         "conditionals_seconds": asked - start,
         "peak_bytes": peak.bytes,
         "log_q": log_q,
-        "sweeps": joint.evidence["sweeps"],
-        "converged": joint.evidence["converged"],
+        "sweeps": joint.diagnostics.solver.sweeps,
+        "converged": joint.diagnostics.converged,
     }
 
 

@@ -5,12 +5,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from unmask.inference.backoff_grid import TailedGrid
-from unmask.inference.backoff_pair import TailedPair, pair_joint
-from unmask.inference.chain import Chain
-from unmask.inference.conditional_sampler import Field
 from unmask.inference.grid_conditionals import grid_conditionals
 from unmask.inference.independent import independent_joint
+from unmask.inference.model_conditionals import ModelConditionals
+from unmask.joints.backoff import BackoffGrid, BackoffPair
+from unmask.joints.blank_conditionals import BlankConditionals
+from unmask.joints.chain import Chain
 from unmask.joints.grid import GridJoint
 from unmask.joints.table import TableJoint
 from unmask.tables.grid_conditionals import GridConditionals
@@ -50,22 +50,29 @@ def _asked_grid(mlm, blanks):
     return GridJoint(grid_conditionals(mlm, cloze_of(mlm, blanks), few(mlm, *[5] * blanks), 3))
 
 
-def _chain(mlm, blanks, *, pairs=False, **options):
-    pair = (lambda cloze, supports: pair_joint(mlm, cloze, supports)) if pairs else None
-    return Chain(mlm, cloze_of(mlm, blanks), few(mlm, *range(3, 3 + blanks)), pair=pair, **options)
+def _chain(mlm, blanks, **options):
+    conditionals = ModelConditionals(mlm, cloze_of(mlm, blanks), few(mlm, *range(3, 3 + blanks)))
+    return Chain(conditionals, **options)
 
 
-def _tailed(mlm, blanks):
+def _backoff_grid(mlm, blanks):
     cloze, supports = cloze_of(mlm, blanks), few(mlm, *[5] * blanks)
     inner = GridJoint(grid_conditionals(mlm, cloze, supports, 3))
-    return TailedGrid(inner, Chain(mlm, cloze, supports))
+    return BackoffGrid(inner, Chain(ModelConditionals(mlm, cloze, supports)))
 
 
-def _chain_of_tailed_pairs(mlm, blanks):
-    def pair(cloze, supports):
-        return TailedPair(mlm, cloze, supports, candidates=2)
+class _BackingOff(ModelConditionals):
+    """Pairs are joined on two candidates, however few tokens there are."""
 
-    return Chain(mlm, cloze_of(mlm, blanks), few(mlm, *[4] * blanks), pair=pair, order="confidence")
+    def pair(self, state, blanks):
+        joint = super().pair(state, blanks)
+        supports = tuple(self.supports[b] for b in blanks)
+        return BackoffPair(ModelConditionals(self.mlm, joint.cloze, supports), candidates=2)
+
+
+def _chain_of_backoff_pairs(mlm, blanks):
+    conditionals = _BackingOff(mlm, cloze_of(mlm, blanks), few(mlm, *[4] * blanks))
+    return Chain(conditionals, block=2, order="confidence")
 
 
 def _table(mlm, blanks):
@@ -84,15 +91,15 @@ JOINTS = {
     "asked grid": _asked_grid,
     "chain": _chain,
     "chain by confidence": partial(_chain, order="confidence"),
-    "chain of pairs": partial(_chain, pairs=True),
-    "chain of pairs by confidence": partial(_chain, pairs=True, order="confidence"),
-    "tailed grid": _tailed,
-    "chain of tailed pairs": _chain_of_tailed_pairs,
+    "chain of pairs": partial(_chain, block=2),
+    "chain of pairs by confidence": partial(_chain, block=2, order="confidence"),
+    "backoff grid": _backoff_grid,
+    "chain of backoff pairs": _chain_of_backoff_pairs,
     "independent": _independent,
 }
 
 
-class TableField(Field):
+class TableConditionals(BlankConditionals):
     """The conditionals of an exact joint, which are compatible."""
 
     def __init__(self, joint: TableJoint) -> None:
@@ -112,6 +119,15 @@ class TableField(Field):
             p = self.log_q.exp().sum([i for i in range(self.blanks) if i != blank])
             columns.append(support.ids[torch.multinomial(p, chains, replacement=True, generator=generator)])
         return torch.stack(columns, dim=1)
+
+    def pair(self, state: Tensor, blanks: tuple[int, int]) -> TableJoint:
+        """Return the plane of the table through a state."""
+        where = self._where(state[None])[0]
+        table = self.log_q.movedim(blanks, (-2, -1))
+        rest = tuple(where[i] for i in range(self.blanks) if i not in blanks)
+        plane = table[rest] if rest else table
+        plane = plane.flatten().log_softmax(0).reshape(plane.shape)
+        return TableJoint(plane, tuple(self.supports[b] for b in blanks), method="table")
 
     def draw_pair(self, states: Tensor, pair: tuple[int, int], generator: torch.Generator) -> Tensor:
         """Draw from the plane of the table through each state."""

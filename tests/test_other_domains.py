@@ -109,7 +109,7 @@ def test_what_stands_in_braces_is_scored(prepared: Path) -> None:
     joint = unmask.fill(f"{text[:3]}[MASK][MASK]{text[5:]}", mlm=mlm, candidates="all")
     assert score.filling.tokens == (text[3], text[4])
     assert score.filling.text == text
-    assert score.filling.log_prob == pytest.approx(float(joint.log_prob(text[3], text[4])))
+    assert score.filling.log_prob == pytest.approx(float(joint.log_prob([text[3], text[4]])))
 
 
 def test_the_licence_stays_beside_the_weights(prepared: Path) -> None:

@@ -26,6 +26,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import torch
 from torch import Tensor
+from torch.distributions import kl_divergence
 
 import unmask
 from unmask.inference.cross import cross_conditionals
@@ -92,9 +93,11 @@ def measure(mlm: unmask.MaskedLM, clozes: list[Cloze], counts: list[int]) -> dic
                 )
                 for method, truth in truths.items():
                     joint = unmask.construct(method, cross)
-                    log_q[completion, method][i] += abs(float(joint.log_prob(a, b) - truth.log_prob(a, b)))
-                    kl[completion, method][i] += max(0.0, truth.kl_to(joint))
-                errors = cross.evidence["completion_error"].values()
+                    log_q[completion, method][i] += abs(
+                        float(joint.log_prob([a, b]) - truth.log_prob([a, b]))
+                    )
+                    kl[completion, method][i] += max(0.0, float(kl_divergence(truth, joint)))
+                errors = cross.diagnostics.completion_error
                 left_out[completion][i] += sum(e or 0.0 for e in errors) / 2
                 actual[completion][i] += sum(unevaluated_kl(exact, cross)) / 2
     n = len(clozes)
@@ -109,7 +112,7 @@ def measure(mlm: unmask.MaskedLM, clozes: list[Cloze], counts: list[int]) -> dic
 
 def unevaluated_kl(exact: PairConditionals, cross: PairConditionals) -> list[float]:
     """Return the mean KL(model || completed) over the unevaluated contexts, for p(a|b) and p(b|a)."""
-    of_a, of_b = cross.evidence["evaluated"]
+    of_a, of_b = cross.evaluated
     both = [(exact.a_given_b().T, cross.a_given_b().T, of_b), (exact.b_given_a(), cross.b_given_a(), of_a)]
     return [_mean_kl(truth, guess, seen) for truth, guess, seen in both]
 

@@ -26,10 +26,11 @@ _HOMES = {
     "PairConditionals": "unmask.tables.pair_conditionals",
     "MaskedLM": "unmask.models.masked_lm",
     "Joint": "unmask.joints.joint",
-    "TokenDistribution": "unmask.joints.joint",
+    "TokenDistribution": "unmask.joints.token_distribution",
     "Filling": "unmask.joints.joint",
     "PairJoint": "unmask.joints.pair",
     "Progress": "unmask.progress",
+    "Diagnostics": "unmask.diagnostics",
     "Support": "unmask.text.support",
     "UnmaskError": "unmask.errors",
     "UsageError": "unmask.errors",
@@ -38,10 +39,12 @@ _HOMES = {
 
 if TYPE_CHECKING:
     from unmask.api import Score, compare, fill, score
+    from unmask.diagnostics import Diagnostics
     from unmask.errors import RunError, UnmaskError, UsageError
-    from unmask.joints.joint import Filling, Joint, TokenDistribution
+    from unmask.joints.joint import Filling, Joint
     from unmask.joints.pair import PairJoint
     from unmask.joints.registry import CONSTRUCTIONS, construct
+    from unmask.joints.token_distribution import TokenDistribution
     from unmask.models.load import load
     from unmask.models.masked_lm import MaskedLM
     from unmask.progress import Progress
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONSTRUCTIONS",
+    "Diagnostics",
     "Filling",
     "Joint",
     "MaskedLM",

@@ -13,13 +13,12 @@ from typing import Any
 import torch
 
 from unmask.errors import UsageError
-from unmask.inference.chain import Block, Chain
 from unmask.inference.cross import Completion, check_completion
 from unmask.inference.infer import DEFAULT_METHOD, Candidates, SupportChoice, check_method, joint_of_cloze
-from unmask.joints.joint import Filling, Joint, Token
+from unmask.joints.joint import Block, Filling, Joint
 from unmask.joints.pair import PairJoint
 from unmask.joints.registry import CONSTRUCTIONS, construct
-from unmask.joints.sequential import SequentialJoint
+from unmask.joints.values import Token
 from unmask.models.load import load
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
@@ -129,15 +128,11 @@ def scored(joint: Joint) -> Score:
     truth = joint.cloze.truth if joint.cloze is not None else None
     if truth is None:
         raise UsageError("the text of this joint has no true tokens: put braces around what is to be scored")
-    ids = torch.tensor([truth])
-    if isinstance(joint, Chain):
-        blocks = tuple(joint.path(*truth))
-        log_prob = torch.tensor([math.fsum(part for _, part in blocks)], dtype=torch.float64)
-        (filling,) = joint.describe(ids, log_prob)
-        return Score(filling, joint, blocks=blocks)
-    (filling,) = joint.describe(ids)
-    if isinstance(joint, SequentialJoint):  # conditionals would cost passes
-        return Score(filling, joint)
+    factors = joint.factors(truth)
+    log_prob = torch.tensor([math.fsum(part for _, part in factors)], dtype=torch.float64)
+    (filling,) = joint.describe(torch.tensor([truth]), log_prob)
+    if not joint.tractable:  # conditionals would cost passes
+        return Score(filling, joint, blocks=tuple(factors))
     blanks = range(joint.blanks)
     given = [joint.conditional(i, {j: truth[j] for j in blanks if j != i}) for i in blanks]
     return Score(filling, joint, tuple(float(c.log_prob(t)) for c, t in zip(given, truth, strict=True)))
@@ -173,7 +168,6 @@ def compare(
     joints = {}
     for method in progress.over(list(CONSTRUCTIONS), total=len(CONSTRUCTIONS), stage="constructions"):
         joints[method] = construct(method, joint.conditionals)
-        joints[method].cloze = joint.cloze
     return joints
 
 

@@ -10,31 +10,17 @@ import math
 from typing import Any
 
 import torch
+from torch.distributions import kl_divergence
 
 from unmask.api import Score
 from unmask.inference.words import WordFillings
-from unmask.joints.joint import Filling, Joint, Token
+from unmask.joints.joint import Filling, Joint
 from unmask.joints.metrics import average_kl, incompatibility
 from unmask.joints.pair import PairJoint
 from unmask.joints.registry import construct
-from unmask.joints.sequential import SequentialJoint
+from unmask.joints.values import Token
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
-
-SOLVER = (
-    "sweeps",
-    "newton_steps",
-    "gradient_norm",
-    "gibbs_steps",
-    "direct",
-    "converged",
-    "rounds",
-    "order",
-    "pivot",
-    "block",
-    "chain_order",
-    "mass_outside_given_others",
-)
 
 
 def fill_answer(joint: Joint, mlm: MaskedLM, top: int) -> dict[str, Any]:
@@ -43,7 +29,7 @@ def fill_answer(joint: Joint, mlm: MaskedLM, top: int) -> dict[str, Any]:
     return {
         **_context(joint, mlm),
         **_shape(joint),
-        "mass_outside_candidates": mass_outside(joint),
+        "mass_outside_candidates": joint.mass_outside_candidates(),
         "fillings": fillings,
     }
 
@@ -123,11 +109,11 @@ def compare_answer(
         fillings = joint.top(top)
         rows[name] = {
             **_shape(joint),
-            "kl_from_product": joint.kl_to(product),
+            "kl_from_product": float(kl_divergence(joint, product)),
             "average_kl": average_kl(joint),
-            "mass_outside_candidates": mass_outside(joint),
+            "mass_outside_candidates": joint.mass_outside_candidates(),
             "agrees_with_product": fillings[0].ids == independent.ids,
-            "solver": _solver(joint),
+            **_made_by(joint),
             "fillings": [filling_answer(f) for f in fillings],
         }
     return {
@@ -145,15 +131,15 @@ def explain_answer(joint: PairJoint, mlm: MaskedLM) -> dict[str, Any]:
 
     def told(filling: Filling) -> dict[str, Any]:
         tokens = [s.index(i) for s, i in zip(joint.supports, filling.ids, strict=True)]
-        (a, b), (a_tilt, b_tilt) = joint.place(*tokens)
-        first, second = float(table.a_given_b(a, b)) + a_tilt, float(table.b_given_a(a, b)) + b_tilt
+        (a, b), (a_within, b_within) = joint.place(*tokens)
+        first, second = float(table.a_given_b(a, b)) + a_within, float(table.b_given_a(a, b)) + b_within
         (described,) = joint.describe(torch.tensor([filling.ids]))
         return {
             **filling_answer(described),
             "first_given_second": first,
             "second_given_first": second,
-            "first_alone": float(table.a_alone[a]) + a_tilt,
-            "second_alone": float(table.b_alone[b]) + b_tilt,
+            "first_alone": float(table.a_alone[a]) + a_within,
+            "second_alone": float(table.b_alone[b]) + b_within,
             "model_log_score": first + second,
         }
 
@@ -176,9 +162,9 @@ def conditional_answer(
         "given_blank": given_blank,
         "given": token_answer(mlm, known_id),
         "given_probability": float(joint.marginal(given_blank).log_prob(known_id).exp()),
-        "entropy": after.entropy(),
-        "marginal_entropy": before.entropy(),
-        "information": max(0.0, after.kl_to(before)),
+        "entropy": float(after.entropy()),
+        "marginal_entropy": float(before.entropy()),
+        "information": max(0.0, float(kl_divergence(after, before))),
         "tokens": [
             {
                 **token_answer(mlm, f.ids[0]),
@@ -206,14 +192,14 @@ def map_answer(joints: dict[str, PairJoint], mlm: MaskedLM, size: int) -> dict[s
     rows, columns = shown
     parts = {}
     for name, joint in joints.items():
-        block = joint.log_prob(rows[:, None], columns[None, :]).exp()
+        block = joint.log_prob(torch.cartesian_prod(rows, columns)).exp().reshape(len(rows), len(columns))
         parts[name] = {
             "probabilities": block.tolist(),
-            "row_marginals": marginals[name][0].log_prob(rows).exp().tolist(),
-            "column_marginals": marginals[name][1].log_prob(columns).exp().tolist(),
+            "row_marginals": marginals[name][0].log_prob(rows[:, None]).exp().tolist(),
+            "column_marginals": marginals[name][1].log_prob(columns[:, None]).exp().tolist(),
             "mass_shown": float(block.sum()),
             **_shape(joint),
-            "solver": _solver(joint),
+            **_made_by(joint),
         }
     return {
         **_shared_context(first, mlm),
@@ -249,35 +235,25 @@ def filling_answer(filling: Filling) -> dict[str, Any]:
     }
 
 
-def mass_outside(joint: Joint) -> float | None:
-    """Return the probability of the pairs with a token that the model was not asked about; None if exact."""
-    evaluated = joint.evidence.get("evaluated")
-    if evaluated is None or not isinstance(joint, PairJoint):
-        return None
-    inside = joint.mass(*(e.sort().values.to(joint.conditionals.device) for e in evaluated))
-    return max(0.0, 1.0 - inside)
-
-
 def _shape(joint: Joint) -> dict[str, Any]:
-    if isinstance(joint, SequentialJoint):  # the model would have to be asked about every filling
+    if not joint.tractable:  # every filling would have to be scored
         return {"entropy": None, "mutual_information": None}
-    return {"entropy": joint.entropy(), "mutual_information": joint.mutual_information()}
-
-
-def _solver(joint: Joint) -> dict[str, Any]:
-    return {key: joint.evidence[key] for key in SOLVER if key in joint.evidence}
+    return {
+        "entropy": float(joint.entropy()),
+        "mutual_information": float(joint.mutual_information()),
+    }
 
 
 def _shared_context(joint: Joint, mlm: MaskedLM) -> dict[str, Any]:
     """Return what the answers of several constructions rest on in common."""
     context = _context(joint, mlm)
-    del context["method"], context["solver"]
+    del context["method"], context["solver"], context["options"]
     return context
 
 
 def _context(joint: Joint, mlm: MaskedLM) -> dict[str, Any]:
     """Return what the answer rests on."""
-    cloze, evidence = joint.cloze, joint.evidence
+    cloze = joint.cloze
     assert cloze is not None
     return {
         "model": mlm.name,
@@ -287,15 +263,12 @@ def _context(joint: Joint, mlm: MaskedLM) -> dict[str, Any]:
         "blank_positions": list(cloze.blanks),
         "support": joint.supports[0].name,
         "support_sizes": [len(support) for support in joint.supports],
-        "mass_outside_support": list(evidence.get("mass_outside_support", [0.0])),
-        "conditionals": evidence.get("conditionals", "exact"),
-        "candidates": evidence.get("candidates", len(joint.supports[0])),
-        "completion": evidence.get("completion"),
-        "completion_error": evidence.get("completion_error"),
-        "estimated_error": evidence.get("estimated_error"),
-        "ungrouped": evidence.get("ungrouped"),
-        "seed": evidence.get("seed"),
-        "passes": evidence["passes"],
-        "solver": _solver(joint),
+        **joint.diagnostics.to_dict(),
         "notes": list(cloze.notes),
     }
+
+
+def _made_by(joint: Joint) -> dict[str, Any]:
+    """Return what a construction's solver did, and its options as they were resolved."""
+    told = joint.diagnostics.to_dict()
+    return {"solver": told["solver"], "options": told["options"]}

@@ -193,7 +193,7 @@ class TestBlanks:
             expected = []
             for _, cloze in draw_clozes(mlm, list(self.LINES), 2, settings):
                 joint = construct(name, exact_conditionals(mlm, cloze, (support, support)))
-                expected.append(float(joint.log_prob(*cloze.truth)))
+                expected.append(float(joint.log_prob(cloze.truth)))
             (row,) = [r for r in answer["rows"] if r["method"] == method]
             assert row["log_prob"]["value"] == pytest.approx(np.mean(expected), abs=1e-4)
             if method == "independent":
@@ -345,7 +345,7 @@ class TestMutants:
         support = Support(torch.tensor([mlm.vocabulary.find(c) for c in sorted(letters)]), mlm.vocabulary)
         cloze = Cloze(tuple(ids[0].tolist()), (1, 2), ("",) * 3, mlm.vocabulary)
         joint = construct("ag", exact_conditionals(mlm, cloze, (support, support)))
-        gain = float(joint.log_prob("C", "G") - joint.log_prob("A", "C"))
+        gain = float(joint.log_prob(["C", "G"]) - joint.log_prob(["A", "C"]))
         assert found["joint"] == pytest.approx(gain, abs=1e-5)
         path.write_text("mutant,fitness\nA1C:C2W,1\nA1G:C2A,2\n")
         with pytest.raises(UsageError, match="does not know the letter 'W': leave out the mutants"):

@@ -9,16 +9,16 @@ import pytest
 import torch
 from scipy import stats
 
-from sequence_toy import TableField, cloze_of, draw_tables, few
+from sequence_toy import TableConditionals, cloze_of, draw_tables, few
 from unmask import UsageError, construct
 from unmask.cli.sample import show_chains
 from unmask.inference import convergence as diagnostics
-from unmask.inference.conditional_sampler import ModelField
 from unmask.inference.convergence import diagnose, settled_below
 from unmask.inference.exact import exact_conditionals
 from unmask.inference.generation import cloze_of as cloze_to_fill
 from unmask.inference.generation import generated_answer, sample_by_markov_chain, verdict
 from unmask.inference.markov_chains import BlockGibbs, Gibbs, Metropolis, Trace, log_weight, run_chains
+from unmask.inference.model_conditionals import ModelConditionals
 from unmask.joints.table import TableJoint
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
@@ -62,7 +62,7 @@ def weights_of(field, energy):
 @pytest.mark.parametrize("kernel", [Gibbs, BlockGibbs])
 def test_gibbs_on_compatible_conditionals_draws_from_their_joint(kernel, shape):
     joint = table_of(*shape)
-    samples = last_of_many_chains(kernel(TableField(joint)))
+    samples = last_of_many_chains(kernel(TableConditionals(joint)))
     assert p_value(samples, joint.supports, joint.log_q.exp().numpy()) > FALSE_ALARM
 
 
@@ -70,7 +70,7 @@ def test_gibbs_on_compatible_conditionals_draws_from_their_joint(kernel, shape):
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 3)])
 def test_metropolis_draws_from_its_field(energy, shape):
     joint = table_of(*shape)
-    field = TableField(joint)
+    field = TableConditionals(joint)
     q = weights_of(field, energy)
     samples = last_of_many_chains(Metropolis(field, energy), burn_in=60)
     assert p_value(samples, joint.supports, q) > FALSE_ALARM
@@ -84,7 +84,7 @@ def test_metropolis_on_a_model_draws_from_the_construction_of_that_name(energy, 
     cloze, supports = cloze_of(mlm, 2), few(mlm, 3, 4)
     joint = construct(energy, exact_conditionals(mlm, cloze, supports))
     q = joint.log_block(slice(None), slice(None)).double().exp().numpy()
-    field = ModelField(mlm, cloze, supports)
+    field = ModelConditionals(mlm, cloze, supports)
     np.testing.assert_allclose(weights_of(field, energy), q, atol=1e-5)
     samples = last_of_many_chains(Metropolis(field, energy), chains=1500, burn_in=40)
     assert p_value(samples, supports, q) > FALSE_ALARM
@@ -95,7 +95,7 @@ def test_block_gibbs_on_two_blanks_of_a_model_draws_from_their_joint(mlm_of):
     cloze, supports = cloze_of(mlm, 2), few(mlm, 3, 4)
     joint = construct("ag", exact_conditionals(mlm, cloze, supports))
     q = joint.log_block(slice(None), slice(None)).double().exp().numpy()
-    samples = last_of_many_chains(BlockGibbs(ModelField(mlm, cloze, supports)), burn_in=1)
+    samples = last_of_many_chains(BlockGibbs(ModelConditionals(mlm, cloze, supports)), burn_in=1)
     assert p_value(samples, supports, q) > FALSE_ALARM
 
 
@@ -108,12 +108,12 @@ def test_gibbs_on_a_model_settles_at_the_stationary_law_of_its_sweep(mlm_of):
     values, vectors = np.linalg.eig(a_given_b @ b_given_a.T)
     u = np.real(vectors[:, np.argmax(np.real(values))])
     q = (u / u.sum())[:, None] * b_given_a
-    samples = last_of_many_chains(Gibbs(ModelField(mlm, cloze, supports)))
+    samples = last_of_many_chains(Gibbs(ModelConditionals(mlm, cloze, supports)))
     assert p_value(samples, supports, q) > FALSE_ALARM
 
 
 def test_the_same_seed_gives_the_same_chains_and_thinning_skips_sweeps():
-    field = TableField(table_of(3, 3))
+    field = TableConditionals(table_of(3, 3))
 
     def run(seed, draws, thin):
         generator = torch.Generator().manual_seed(seed)
@@ -127,7 +127,7 @@ def test_the_same_seed_gives_the_same_chains_and_thinning_skips_sweeps():
 
 def test_accept_rates_are_those_of_the_proposals():
     """Where the target is the proposal's own joint every proposal is taken; where not, some are refused."""
-    independent = TableField(
+    independent = TableConditionals(
         TableJoint(
             torch.log(torch.outer(torch.tensor([0.2, 0.8]), torch.tensor([0.5, 0.3, 0.2]))).double(),
             (Support.numbered(2), Support.numbered(3)),
@@ -138,7 +138,12 @@ def test_accept_rates_are_those_of_the_proposals():
     always = run_chains(Metropolis(independent), chains=2, draws=20, burn_in=0, thin=1, generator=generator)
     assert always.accepted.tolist() == [1.0, 1.0]
     some = run_chains(
-        Metropolis(TableField(table_of(3, 4))), chains=2, draws=200, burn_in=0, thin=1, generator=generator
+        Metropolis(TableConditionals(table_of(3, 4))),
+        chains=2,
+        draws=200,
+        burn_in=0,
+        thin=1,
+        generator=generator,
     )
     assert ((some.accepted > 0.3) & (some.accepted < 1)).all()
 
@@ -146,7 +151,7 @@ def test_accept_rates_are_those_of_the_proposals():
 def test_diagnostics_tell_settled_chains_from_stuck_ones():
     generator = torch.Generator().manual_seed(0)
     settled = run_chains(
-        Gibbs(TableField(table_of(3, 3))), chains=4, draws=200, burn_in=10, thin=1, generator=generator
+        Gibbs(TableConditionals(table_of(3, 3))), chains=4, draws=200, burn_in=10, thin=1, generator=generator
     )
     found = diagnose(settled.sweeps)
     assert set(found) == {"log_weight", "blank 0", "blank 1"}
@@ -185,7 +190,7 @@ def test_chains_without_arviz_are_refused_before_any_work(mlm_of, monkeypatch):
 
 
 def test_every_sweep_after_the_burn_in_is_judged_and_not_the_draws_alone():
-    field = TableField(table_of(3, 3))
+    field = TableConditionals(table_of(3, 3))
 
     def run(draws, thin):
         generator = torch.Generator().manual_seed(5)

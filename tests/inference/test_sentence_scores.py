@@ -9,11 +9,12 @@ import torch
 
 from tiny import ARCHITECTURES, sentence
 from unmask import MaskedLM, UsageError
-from unmask.inference import backoff_pair as pairs
-from unmask.inference.chain import Chain
+from unmask.inference import model_conditionals
 from unmask.inference.lengths import counted, geometric, given, parse_lengths, uniform
+from unmask.inference.model_conditionals import ModelConditionals
 from unmask.inference.sentence_scores import SCORES, SentenceScorer, score_sentences
 from unmask.inference.sentences import Reader
+from unmask.joints.chain import Chain
 from unmask.text.support import Support
 
 
@@ -105,7 +106,7 @@ def test_sentences_of_all_lengths_come_back_in_their_order(mlm_of):
     ("name", "largest_exact"), [("chain", 512), ("ag-chain", 512), ("ag-chain with a tail", 0)]
 )
 def test_all_sentences_of_up_to_four_tokens_sum_to_one(name, largest_exact, mlm_of, monkeypatch):
-    monkeypatch.setattr(pairs, "LARGEST_EXACT_PAIR", largest_exact)
+    monkeypatch.setattr(model_conditionals, "LARGEST_EXACT_PAIR", largest_exact)
     name = name.removesuffix(" with a tail")
     mlm, most = mlm_of("bert"), 4
     support = Support(torch.tensor([mlm.vocabulary.find(w) for w in ("man", "dog", "is")]), mlm.vocabulary)
@@ -128,7 +129,7 @@ def test_all_sentences_of_up_to_four_tokens_sum_to_one(name, largest_exact, mlm_
 @pytest.mark.parametrize("largest_exact", [512, 0])
 def test_the_chain_of_pairs_is_the_joint_of_that_name_token_by_token(largest_exact, mlm_of, monkeypatch):
     """Against the chain's own log_prob, and the chain rule inside each block by its whole table."""
-    monkeypatch.setattr(pairs, "LARGEST_EXACT_PAIR", largest_exact)
+    monkeypatch.setattr(model_conditionals, "LARGEST_EXACT_PAIR", largest_exact)
     mlm = mlm_of("bert")
     support = Support.words(mlm.vocabulary)
     read = Reader(mlm)
@@ -136,15 +137,11 @@ def test_the_chain_of_pairs_is_the_joint_of_that_name_token_by_token(largest_exa
     found = score_sentences(mlm, sentences, "ag-chain", support=support, candidates=40)
     differs = 0
     for s, score in zip(sentences, found, strict=True):
-        chain = Chain(
-            mlm,
-            s.cloze(mlm.vocabulary),
-            (support,) * len(s),
-            pair=lambda c, two: pairs.pair_joint(mlm, c, two, candidates=40),
-        )
-        assert score.log_prob == pytest.approx(float(chain.log_prob(*s.tokens)), abs=1e-5)
-        first = chain._pair_of(chain._empty, (0, 1))
-        table = first.log_prob(support.ids[:, None], support.ids[None, :]).exp()
+        conditionals = ModelConditionals(mlm, s.cloze(mlm.vocabulary), (support,) * len(s), candidates=40)
+        chain = Chain(conditionals, block=2)
+        assert score.log_prob == pytest.approx(float(chain.log_prob(s.tokens)), abs=1e-5)
+        first = conditionals.pair(conditionals.all_masked[0], (0, 1))
+        table = first.log_prob(first.enumerate_support()).exp().reshape(len(support), len(support))
         a, b = support.indices(torch.tensor(s.tokens[:2])).tolist()
         expected = [float(table[a].sum().log()), float((table[a, b] / table[a].sum()).log())]
         assert score.log_probs[:2] == pytest.approx(expected, abs=1e-5)

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from unmask import UsageError
-from unmask.inference.chain import Chain
+from unmask.inference.model_conditionals import ModelConditionals
 from unmask.inference.words import expanded, fill_words
+from unmask.joints.chain import Chain
 from unmask.text.cloze import parse_blanks
 from unmask.text.support import Support
 from unmask.text.word_marks import word_parts
@@ -29,7 +30,7 @@ def test_the_best_words_are_those_of_brute_force_over_all_token_sequences(archit
     start, inside = word_parts(mlm.vocabulary)
     worth, total = {}, 0.0
     for length in (1, 2):
-        chain = Chain(mlm, expanded(cloze, [length]), (support,) * length)
+        chain = Chain(ModelConditionals(mlm, expanded(cloze, [length]), (support,) * length))
         table = chain.table.log_q + math.log(prior[length - 1])
         total += float(table.exp().sum())
         for where in itertools.product(range(len(support)), repeat=length):
@@ -62,9 +63,9 @@ def test_several_blanks_combine_their_lengths(mlm_of):
     for filling in found.fillings[::40]:
         longer = expanded(cloze, [len(part) for part in filling.ids])
         support = Support.words(mlm.vocabulary)
-        chain = Chain(mlm, longer, (support,) * len(longer.blanks))
+        chain = Chain(ModelConditionals(mlm, longer, (support,) * len(longer.blanks)))
         flat = [token for part in filling.ids for token in part]
-        assert filling.log_prob == pytest.approx(float(chain.log_prob(*flat)) + 2 * math.log(0.5), abs=1e-5)
+        assert filling.log_prob == pytest.approx(float(chain.log_prob(flat)) + 2 * math.log(0.5), abs=1e-5)
 
 
 def test_a_prior_that_leaves_out_a_length_leaves_out_its_words(mlm_of):

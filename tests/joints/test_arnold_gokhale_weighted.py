@@ -58,7 +58,7 @@ def test_no_small_change_of_the_joint_brings_it_closer_where_it_matters():
 def test_the_gradient_vanishes_in_every_context(rows, columns, spread, power, seed):
     joint = construct("ag-weighted", reference.draw(rows, columns, spread, seed), power=power)
     assert np.abs(relative_gradient(joint)).max() < 1e-7
-    assert joint.evidence["converged"]
+    assert joint.diagnostics.converged
 
 
 @pytest.mark.parametrize("spread", [1.0, 5.0])

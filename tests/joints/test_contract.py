@@ -6,9 +6,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from torch.distributions import kl_divergence
 
 import reference
 from unmask import CONSTRUCTIONS, PairConditionals, Support, UsageError, construct
+from unmask.joints import Independent, TableJoint
 from unmask.tables.pair_conditionals import BLOCK_CELLS
 
 # every construction, and those with options once more for each option
@@ -88,9 +90,9 @@ def test_the_joint_is_a_distribution_whose_parts_agree_with_brute_force(name, op
 def test_log_prob_and_top_read_the_same_table(name, options):
     joint = construct(name, reference.draw(5, 7, 2.0, seed=3), **options)
     table = whole(joint)
-    a, b = torch.meshgrid(torch.arange(5), torch.arange(7), indexing="ij")
-    np.testing.assert_allclose(joint.log_prob(a, b), table, atol=1e-12)
-    assert float(joint.log_prob(2, 6)) == pytest.approx(table[2, 6], abs=1e-12)
+    pairs = joint.enumerate_support().reshape(5, 7, 2)
+    np.testing.assert_allclose(joint.log_prob(pairs), table, atol=1e-12)
+    assert float(joint.log_prob([2, 6])) == pytest.approx(table[2, 6], abs=1e-12)
     best = joint.top(4)
     order = np.argsort(-table, axis=None)[:4]
     assert [f.ids for f in best] == [tuple(int(i) for i in np.unravel_index(o, table.shape)) for o in order]
@@ -103,8 +105,39 @@ def test_kl_between_joints_agrees_with_brute_force(name, options):
     conditionals = reference.draw(4, 6, 1.5, seed=5)
     joint, other = construct(name, conditionals, **options), construct("l2r", conditionals)
     p, q = whole(joint), whole(other)
-    assert joint.kl_to(other) == pytest.approx((np.exp(p) * (p - q)).sum(), abs=1e-9)
-    assert joint.kl_to(joint) == 0
+    assert kl_divergence(joint, other) == pytest.approx((np.exp(p) * (p - q)).sum(), abs=1e-9)
+    assert kl_divergence(joint, joint) == 0
+
+
+@every_construction
+def test_a_pair_and_a_joint_of_another_kind_have_a_divergence_both_ways(name, options):
+    """Against a table, a product and a backoff chain, which share nothing with a pair but the contract."""
+    joint = construct(name, reference.draw(4, 6, 1.5, seed=5), **options)
+    p = whole(joint)
+    logits = torch.randn(4, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    table = TableJoint(logits.flatten().log_softmax(0).reshape(4, 6), joint.supports, method="table")
+    product = Independent((logits[:, 0].log_softmax(0), logits[0].log_softmax(0)), joint.supports)
+    for other in (table, product):
+        q = other.log_prob(other.enumerate_support()).reshape(4, 6).numpy()
+        assert float(kl_divergence(joint, other)) == pytest.approx((np.exp(p) * (p - q)).sum(), abs=1e-9)
+        assert float(kl_divergence(other, joint)) == pytest.approx((np.exp(q) * (q - p)).sum(), abs=1e-9)
+
+
+@every_construction
+def test_a_joint_is_a_torch_distribution(name, options):
+    joint = construct(name, reference.draw(4, 6, 1.5, seed=5), **options)
+    assert isinstance(joint, torch.distributions.Distribution)
+    assert (joint.batch_shape, joint.event_shape) == ((), (2,))
+    for shape in ((), (5,), (2, 3), (0,)):
+        value = joint.sample(shape, generator=torch.Generator().manual_seed(0))
+        assert value.shape == (*shape, 2)
+        assert joint.log_prob(value).shape == shape
+        assert bool(joint.support.check(value).all())
+    for found in (joint.entropy(), joint.mutual_information(), kl_divergence(joint, joint)):
+        assert (found.shape, found.dtype) == ((), torch.float64)
+    (block, log_prob), *rest = joint.factors([1, 2])
+    assert (block, rest) == ((0, 1), [])
+    assert log_prob == float(joint.log_prob([1, 2]))
 
 
 @every_construction
@@ -182,7 +215,7 @@ def test_a_token_whose_probability_underflows_float32_keeps_a_finite_log_prob(na
 def test_streaming_over_many_blocks_changes_nothing(name, options, monkeypatch):
     conditionals = reference.draw(23, 17, 1.0, seed=4)
     joint = construct(name, conditionals, **options)
-    expected = (joint.entropy(), joint.marginal(0).log_probs, [f.ids for f in joint.top(9)])
+    expected = (float(joint.entropy()), joint.marginal(0).log_probs, [f.ids for f in joint.top(9)])
     monkeypatch.setattr("unmask.tables.pair_conditionals.BLOCK_CELLS", 40)  # two rows a block
     again = construct(name, conditionals, **options)
     assert again.entropy() == pytest.approx(expected[0], abs=1e-9)
@@ -204,7 +237,12 @@ def test_no_table_of_all_pairs_is_held(name):
         return block
 
     joint.log_block = watched
-    joint.entropy(), joint.top(3), joint.kl_to(joint), joint.sample(5, torch.Generator().manual_seed(0))
+    (
+        joint.entropy(),
+        joint.top(3),
+        kl_divergence(joint, joint),
+        joint.sample(5, torch.Generator().manual_seed(0)),
+    )
     assert 0 < largest <= BLOCK_CELLS
 
 
@@ -231,19 +269,46 @@ def test_conditionals_need_a_token_for_the_other_blank_and_no_other(blank, known
 def test_tokens_outside_the_table_are_refused():
     joint = construct("l2r", reference.draw(3, 4, 1.0, seed=0))
     with pytest.raises(UsageError, match="expected an index from 0 to 2"):
-        joint.log_prob(3, 0)
+        joint.log_prob([3, 0])
     with pytest.raises(UsageError, match="has no vocabulary"):
-        joint.log_prob("man", 0)
-    with pytest.raises(UsageError, match="expected 2 tokens"):
-        joint.log_prob(1)
-    with pytest.raises(UsageError, match="as many tokens for each blank"):
-        joint.log_prob(torch.tensor([0, 1]), torch.tensor([0, 1, 2]))
-    with pytest.raises(UsageError, match="at least one filling"):
-        joint.top(0)
-    with pytest.raises(UsageError, match="at least one sample"):
-        joint.sample(0)
-    with pytest.raises(UsageError, match="at least one sample"):
-        joint.marginal(0).sample(-1)
+        joint.log_prob(["man", 0])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        1,
+        [1],
+        [0, 1, 2],
+        [[0, 1], [0]],
+        torch.tensor(1),
+        torch.tensor([0, 1, 2]),
+        torch.zeros(3, 2),
+        torch.zeros(2, dtype=torch.bool),
+        torch.zeros(2, dtype=torch.long, device="meta"),
+        None,
+        {},
+        1.5,
+    ],
+)
+def test_what_is_no_filling_is_refused(value):
+    joint = construct("l2r", reference.draw(3, 4, 1.0, seed=0))
+    with pytest.raises(UsageError):
+        joint.log_prob(value)
+
+
+@pytest.mark.parametrize("shape", [-1, (2, -1), 1.0, True, "3", None, 10**12, (10**6, 10**6)])
+def test_what_is_no_sample_shape_is_refused(shape):
+    joint = construct("l2r", reference.draw(3, 4, 1.0, seed=0))
+    for distribution in (joint, joint.marginal(0)):
+        with pytest.raises(UsageError):
+            distribution.sample(shape)
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.0, True, "3", None])
+def test_what_is_no_number_of_fillings_is_refused(k):
+    with pytest.raises(UsageError, match="number of fillings"):
+        construct("l2r", reference.draw(3, 4, 1.0, seed=0)).top(k)
 
 
 def test_supports_that_do_not_fit_the_tables_are_refused():
@@ -266,12 +331,12 @@ def test_kl_between_joints_over_different_tokens_is_refused():
     second = construct("l2r", PairConditionals.from_logits(logits, logits, a_support=others))
     for one, other in ((first, second), (first.marginal(0), second.marginal(0)), (first, first.marginal(0))):
         with pytest.raises(UsageError, match="the same blanks and the same tokens"):
-            one.kl_to(other)
+            kl_divergence(one, other)
 
 
 def test_a_conditional_is_given_one_token():
     joint = construct("l2r", reference.draw(3, 3, 1.0, seed=0))
-    with pytest.raises(UsageError, match="given one token of blank 1, got 2"):
+    with pytest.raises(UsageError, match="a token or its id"):
         joint.conditional(0, given={1: [0, 1]})
 
 

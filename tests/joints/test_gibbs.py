@@ -26,7 +26,7 @@ def test_elimination_agrees_with_the_definition(monkeypatch, spread):
     conditionals = reference.draw(9, 12, spread, seed=3)
     monkeypatch.setattr(gibbs, "TOLERANCE", 0.0)  # no number of steps is ever enough
     joint = construct("gibbs", conditionals)
-    assert joint.evidence["direct"]
+    assert joint.diagnostics.solver.direct
     u, v = joint.log_u.exp(), joint.log_v.exp()
     np.testing.assert_allclose(conditionals.a_table.exp() @ v, u, rtol=1e-9)
     np.testing.assert_allclose(conditionals.b_table.exp().T @ u, v, rtol=1e-9)
@@ -56,7 +56,7 @@ def test_a_chain_that_is_too_large_to_eliminate_and_too_slow_to_settle_says_so(m
     monkeypatch.setattr(gibbs, "LARGEST_DIRECT", 1)
     monkeypatch.setattr(gibbs, "MOST_STEPS", 3)
     joint = construct("gibbs", reference.draw(20, 20, 10.0, seed=0))
-    assert joint.evidence["converged"] is False
+    assert joint.diagnostics.converged is False
 
 
 @pytest.mark.parametrize("way", ["steps", "probabilities", "elimination"])
@@ -68,7 +68,7 @@ def test_a_lumped_table_gives_each_token_what_the_repeated_one_does(monkeypatch,
     rows, columns = [1, 4, 1, 2, 1, 30, 1], [3, 1, 1, 1, 7]
     repeated, lumped, (a_at, b_at) = reference.repeat(reference.draw(7, 5, 2.0, seed=3), rows, columns)
     small = construct("gibbs", lumped)
-    assert small.evidence["direct"] == (way == "elimination")
+    assert small.diagnostics.solver.direct == (way == "elimination")
     torch.testing.assert_close(whole(lumped)[a_at][:, b_at], whole(repeated), atol=2e-5, rtol=0)
     assert float((small.log_v.exp() * torch.tensor(columns)).sum()) == pytest.approx(1)
     assert float((small.log_u.exp() * torch.tensor(rows)).sum()) == pytest.approx(1)

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from torch.distributions import kl_divergence
 
 from sequence_toy import JOINTS
 from unmask import UsageError
+from unmask.joints import estimate_kl_divergence
 
 BLANKS = [2, 3, 4]
 EXAMPLES = [(name, n) for name in JOINTS for n in BLANKS]
+SAME_SUPPORTS = ["chain", "chain by confidence", "chain of pairs", "independent"]
+"""Joints of the same tokens, by different rules."""
 every_joint = pytest.mark.parametrize(("name", "blanks"), EXAMPLES)
 
 
@@ -29,8 +33,8 @@ def joint_of(mlm_of):
 
 def whole(joint):
     """q of every filling, asked one by one through `log_prob`."""
-    grids = torch.meshgrid(*(s.ids for s in joint.supports), indexing="ij")
-    return joint.log_prob(*grids).exp().numpy()
+    sizes = [len(support) for support in joint.supports]
+    return joint.log_prob(joint.enumerate_support()).exp().reshape(sizes).numpy()
 
 
 @every_joint
@@ -62,11 +66,37 @@ def test_marginals_and_conditionals_agree_with_brute_force(name, blanks, joint_o
 def test_entropy_and_divergence_agree_with_brute_force(name, blanks, joint_of):
     joint = joint_of(name, blanks)
     q = whole(joint)
-    assert joint.entropy() == pytest.approx(-(q * np.log(q)).sum(), abs=1e-6)
+    assert float(joint.entropy()) == pytest.approx(-(q * np.log(q)).sum(), abs=1e-6)
     margins = [q.sum(tuple(j for j in range(blanks) if j != i)) for i in range(blanks)]
-    information = sum(-(m * np.log(m)).sum() for m in margins) - joint.entropy()
-    assert joint.mutual_information() == pytest.approx(information, abs=1e-6)
-    assert joint.kl_to(joint) == pytest.approx(0, abs=1e-9)
+    information = sum(-(m * np.log(m)).sum() for m in margins) - float(joint.entropy())
+    assert float(joint.mutual_information()) == pytest.approx(information, abs=1e-6)
+    assert float(kl_divergence(joint, joint)) == pytest.approx(0, abs=1e-9)
+
+
+@every_joint
+def test_a_joint_is_a_torch_distribution(name, blanks, joint_of):
+    joint = joint_of(name, blanks)
+    assert isinstance(joint, torch.distributions.Distribution)
+    assert (joint.batch_shape, joint.event_shape) == ((), (blanks,))
+    generator = torch.Generator().manual_seed(0)
+    for shape in ((), (5,), (2, 3), (0,)):
+        value = joint.sample(shape, generator=generator)
+        assert value.shape == (*shape, blanks)
+        assert joint.log_prob(value).shape == shape
+        assert bool(joint.support.check(value).all())
+    assert joint.entropy().shape == joint.mutual_information().shape == ()
+    assert len(joint.enumerate_support()) == np.prod([len(s) for s in joint.supports])
+
+
+@pytest.mark.parametrize("blanks", BLANKS)
+@pytest.mark.parametrize("names", list(itertools.product(SAME_SUPPORTS, SAME_SUPPORTS)))
+def test_the_divergence_between_any_two_joints_agrees_with_brute_force(names, blanks, joint_of):
+    p, q = (joint_of(name, blanks) for name in names)
+    first, second = whole(p), whole(q)
+    expected = (first * (np.log(first) - np.log(second))).sum()
+    assert float(kl_divergence(p, q)) == pytest.approx(expected, abs=1e-6)
+    mean, error = estimate_kl_divergence(p, q, 500, torch.Generator().manual_seed(0))
+    assert abs(float(mean) - expected) < 5 * float(error) + 1e-6
 
 
 @every_joint
@@ -120,10 +150,10 @@ def test_what_is_no_question_is_refused(name, joint_of):
         with pytest.raises(UsageError):
             joint.conditional(blank, given)
     with pytest.raises(UsageError, match="expected 3 tokens"):
-        joint.log_prob(token, token)
-    with pytest.raises(UsageError, match="at least one sample"):
-        joint.sample(0)
-    with pytest.raises(UsageError, match="at least one filling"):
+        joint.log_prob([token, token])
+    with pytest.raises(UsageError, match="sample shape"):
+        joint.sample(-1)
+    with pytest.raises(UsageError, match="number of fillings"):
         joint.top(0)
 
 
@@ -131,6 +161,6 @@ def test_what_is_no_question_is_refused(name, joint_of):
 def test_many_fillings_are_scored_as_one_by_one(name, joint_of):
     joint = joint_of(name, 3)
     rows = list(itertools.islice(itertools.product(*(s.ids.tolist() for s in joint.supports)), 0, None, 5))
-    together = joint.log_prob(*torch.tensor(rows).unbind(1))
-    apart = [float(joint.log_prob(*row)) for row in rows]
+    together = joint.log_prob(torch.tensor(rows))
+    apart = [float(joint.log_prob(row)) for row in rows]
     np.testing.assert_allclose(together, apart, atol=1e-5)

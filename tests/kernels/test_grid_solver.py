@@ -77,7 +77,7 @@ def test_violently_peaked_tables_are_solved_and_stay_finite():
     joint = GridJoint(GridConditionals.from_logits(draw_tables(8, 8, 8, spread=25.0, seed=2)))
     assert torch.isfinite(joint.log_q).all()
     assert joint.log_q.exp().sum() == pytest.approx(1)
-    assert joint.evidence["gradient_norm"] < 1e-6
+    assert joint.diagnostics.solver.gradient_norm < 1e-6
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import ray
 from ray.cluster_utils import Cluster
 
 import ray_work
-from unmask.runs.cluster import _check_reachable, spread
 from unmask.errors import RunError, UsageError
+from unmask.runs.cluster import _check_reachable, spread
 
 TESTS = Path(__file__).parent
 

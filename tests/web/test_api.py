@@ -7,6 +7,7 @@ import pytest
 import torch
 from fastapi.testclient import TestClient
 from live import agree
+from torch.distributions import kl_divergence
 
 import unmask
 from unmask import serialize as answers
@@ -113,8 +114,10 @@ class TestConditional:
             alone = joint.marginal(1 - given_blank).log_prob(token["id"]).exp().item()
             assert token["marginal_probability"] == pytest.approx(alone)
         assert got["given"]["token"] == "man"
-        assert got["entropy"] == pytest.approx(want.entropy())
-        assert got["information"] == pytest.approx(want.kl_to(joint.marginal(1 - given_blank)), abs=1e-9)
+        assert got["entropy"] == pytest.approx(float(want.entropy()))
+        assert got["information"] == pytest.approx(
+            float(kl_divergence(want, joint.marginal(1 - given_blank))), abs=1e-9
+        )
 
     def test_the_models_own_conditional_stands_beside_it(self, client, mlm):
         filled = asked(client, "fill", text="The man [MASK] at the casino.", top=78)
@@ -141,7 +144,7 @@ class TestMap:
                 marginal = joint.marginal(0).log_prob(row["id"]).exp().item()
                 assert part["row_marginals"][i] == pytest.approx(marginal)
                 for j, column in enumerate(got["columns"]):
-                    want = math.exp(joint.log_prob(row["id"], column["id"]))
+                    want = math.exp(joint.log_prob([row["id"], column["id"]]))
                     assert part["probabilities"][i][j] == pytest.approx(want)
             assert part["mass_shown"] == pytest.approx(sum(map(sum, part["probabilities"])))
 

@@ -53,8 +53,8 @@ def score_file(
     """Score every line and print a row or a JSON object for each."""
     from unmask.evaluation.score_file import LineScorer, ScoreSettings, count_lengths
     from unmask.evaluation.score_file import score_file as run
-    from unmask.inference.backoff_pair import PAIR_CANDIDATES
     from unmask.inference.lengths import parse_lengths
+    from unmask.inference.model_conditionals import PAIR_CANDIDATES
     from unmask.inference.sentence_scores import DISTRIBUTIONS, SCORES
     from unmask.inference.sentences import Reader
 

@@ -64,7 +64,7 @@ class Examiner:
             joint = construct(name, table, **options)
             found = marginals_of(joint)
             metrics[label] = asdict(measure(joint, truth, found))
-            if not joint.evidence.get("converged", True):
+            if not joint.diagnostics.converged:
                 stuck.append(label)
             joints[label] = joint
             marginals.append(found)
@@ -75,9 +75,9 @@ class Examiner:
             "metrics": metrics,
             "incompatibility": incompatibility(table),
             "not_converged": stuck,
-            "passes": table.evidence["passes"],
-            "completion_error": table.evidence.get("completion_error"),
-            "mass_outside_support": max(table.evidence["mass_outside_support"]),
+            "passes": table.diagnostics.passes,
+            "completion_error": table.diagnostics.to_dict()["completion_error"],
+            "mass_outside_support": max(table.diagnostics.mass_outside_support),
             "table": _small_table(example, joints, marginals),
             "seconds": {
                 "conditionals": round(asked - start, 3),
@@ -118,14 +118,14 @@ def _small_table(
         mean = torch.stack([some.groups[blank].spread(m[blank]).exp() for m in marginals]).mean(0)
         best = some.supports[blank].ids[mean.topk(min(SHOWN, len(mean))).indices.cpu()].tolist()
         shown.append([*best, truth] if truth not in best else best)
-    a, b = torch.meshgrid(torch.tensor(shown[0]), torch.tensor(shown[1]), indexing="ij")
+    pairs = torch.stack(torch.meshgrid(*map(torch.tensor, shown), indexing="ij"), dim=-1)
     vocabulary = some.supports[0].vocabulary
     assert vocabulary is not None
     return {
         "a": [vocabulary.token(t) for t in shown[0]],
         "b": [vocabulary.token(t) for t in shown[1]],
         "log_probs": {
-            label: [[round(x, 3) for x in row] for row in joint.log_prob(a, b).tolist()]
+            label: [[round(x, 3) for x in row] for row in joint.log_prob(pairs).tolist()]
             for label, joint in joints.items()
         },
     }

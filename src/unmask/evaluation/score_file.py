@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from unmask.errors import UsageError
-from unmask.inference.backoff_pair import PAIR_CANDIDATES
 from unmask.inference.lengths import Lengths
+from unmask.inference.model_conditionals import PAIR_CANDIDATES
 from unmask.inference.sentence_scores import DISTRIBUTIONS, SCORES, SentenceScorer, check_scores
 from unmask.inference.sentences import Reader, Sentence
 from unmask.models.embedded import absolute, weights_digest

@@ -13,17 +13,15 @@ What was chosen and why is among the notes that the user is told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
-from unmask.inference.backoff_pair import PAIR_CANDIDATES, joined_on, pair_joint
-from unmask.inference.chain import Chain, Order
 from unmask.inference.grid_conditionals import (
     AFFORDABLE_PASSES,
     MOST_PASSES,
@@ -33,9 +31,12 @@ from unmask.inference.grid_conditionals import (
     passes_of_grid,
 )
 from unmask.inference.independent import independent_joint
+from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, tokens_joined
+from unmask.joints.chain import Chain, Order
 from unmask.joints.grid import GridJoint
-from unmask.joints.joint import Joint, Token
+from unmask.joints.joint import Joint
 from unmask.joints.registry import CONSTRUCTIONS
+from unmask.joints.values import Token
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze
@@ -88,19 +89,23 @@ def joint_of_blanks(
     if method == "product":
         _check_options("product", options, ())
         _check_no_candidates("product", candidates)
-        joint: Joint = independent_joint(mlm, cloze, supports)
-        why = f"{_count(cloze)}: each by itself"
-    elif method == "grid" or (method == "ag" and candidates == "auto" and _holds_all(supports)):
-        joint, why = _grid(mlm, cloze, supports, outside, candidates, include, progress, options)
-    else:
-        joint, why = _chain(mlm, cloze, supports, method, candidates, progress, options)
-        if method == "ag":
-            why += NO_GRID_TO_SCORE if scoring else NO_GRID
-    joint.evidence.setdefault("mass_outside_support", tuple(outside))
-    joint.evidence.setdefault("conditionals", joint.method)
-    joint.evidence |= {"why": why}
-    joint.cloze = replace(cloze, notes=(*cloze.notes, why))
-    return joint
+        reason = f"{_count(cloze)}: each by itself"
+        known = Diagnostics(
+            conditionals="product",
+            passes=1,
+            candidates=len(supports[0]),
+            mass_outside_support=tuple(outside),
+            reason=reason,
+        )
+        return independent_joint(mlm, _noted(cloze, reason), supports, known)
+    if method == "grid" or (method == "ag" and candidates == "auto" and _holds_all(supports)):
+        return _grid(mlm, cloze, supports, outside, candidates, include, progress, options)
+    instead = "" if method != "ag" else NO_GRID_TO_SCORE if scoring else NO_GRID
+    return _chain(mlm, cloze, supports, outside, method, candidates, instead, progress, options)
+
+
+def _noted(cloze: Cloze, reason: str) -> Cloze:
+    return replace(cloze, notes=(*cloze.notes, reason))
 
 
 def _holds_all(supports: tuple[Support, ...]) -> bool:
@@ -117,7 +122,7 @@ def _grid(
     include: Sequence[Token],
     progress: Progress,
     options: dict[str, Any],
-) -> tuple[Joint, str]:
+) -> Joint:
     blanks = len(cloze.blanks)
     _check_options("the grid", options, GRID_OPTIONS)
     wanted = candidates if isinstance(candidates, int) else max(2, affordable_candidates(blanks))
@@ -129,27 +134,29 @@ def _grid(
     )
     table = grid_conditionals(mlm, cloze, supports, count, include=kept, progress=progress)
     # what lies on no candidate: what the support leaves out, and what the grid leaves out of the support
-    left = zip(outside, table.evidence["mass_outside_support"], strict=True)
-    table.evidence["mass_outside_support"] = tuple(1 - (1 - cut) * (1 - lost) for cut, lost in left)
-    lost = max(table.evidence["mass_outside_support"])
+    left = zip(outside, table.diagnostics.mass_outside_support, strict=True)
+    missing = tuple(1 - (1 - cut) * (1 - lost) for cut, lost in left)
     held = max(len(s) for s in table.supports)  # more than asked for, if more were to be included
-    why = (
+    reason = (
         f"{_count(cloze)}: the grid of {held} candidates a blank, whose {passes_of_grid(blanks, held):,} "
         f"forward passes are affordable (up to {AFFORDABLE_PASSES:,} by itself, {MOST_PASSES:,} when asked "
-        f"for); up to {100 * lost:.0f} % of a blank's mass, with all blank, is on no candidate"
+        f"for); up to {100 * max(missing):.0f} % of a blank's mass, with all blank, is on no candidate"
     )
-    return GridJoint(table, **options), why
+    known = replace(table.diagnostics, mass_outside_support=missing, reason=reason)
+    return GridJoint(replace(table, diagnostics=known, cloze=_noted(cloze, reason)), **options)
 
 
 def _chain(
     mlm: MaskedLM,
     cloze: Cloze,
     supports: tuple[Support, ...],
+    outside: Sequence[float],
     method: str,
     candidates: int | str,
+    instead: str,
     progress: Progress,
     options: dict[str, Any],
-) -> tuple[Joint, str]:
+) -> Joint:
     blanks = len(cloze.blanks)
     single = method in ("l2r", "r2l")
     default = list(reversed(range(blanks))) if method == "r2l" else "left-to-right"
@@ -178,29 +185,35 @@ def _chain(
         _check_options(f"the chain of single blanks ({method})", rest, ())
         _check_no_candidates("a chain of single blanks", candidates)
     count = candidates if isinstance(candidates, int) else PAIR_CANDIDATES
-    make: Callable[..., Joint] = partial(pair_joint, method=pairwise, candidates=count, **rest)
-    chain = Chain(
-        mlm,
-        cloze,
-        supports,
-        order=order,
-        pair=None if block == 1 else lambda c, s: make(mlm, c, s),
-        beam=options.get("beam"),
-        progress=progress,
-        evidence={"candidates": count if block == 2 else None},
-    )
     if isinstance(order, str):
         shown = {"left-to-right": "left to right", "confidence": "the surest first"}[order]
     else:
         shown = "in the order " + ", ".join(str(b) for b in order)
     largest = max(supports, key=len)
-    joined = joined_on((largest, largest), count)
+    joined = tokens_joined((largest, largest), count)
     on = "every token" if joined >= len(largest) else f"{joined} candidates"
     what = "single blanks" if block == 1 else f"pairs (joined by {pairwise}, {on} a blank)"
-    why = f"{_count(cloze)}: the chain of {what}, {shown}"
+    reason = f"{_count(cloze)}: the chain of {what}, {shown}"
     if blanks == 1:  # a chain of nothing: there is no order, and no pair to join
-        why = "1 blank: the model's own answer, as by every method"
-    return chain, why
+        reason = "1 blank: the model's own answer, as by every method"
+    reason += instead
+    conditionals = ModelConditionals(
+        mlm, _noted(cloze, reason), supports, method=pairwise, candidates=count, options=rest
+    )
+    diagnostics = Diagnostics(
+        conditionals="chain",
+        candidates=count if block == 2 else None,
+        mass_outside_support=tuple(outside),
+        reason=reason,
+    )
+    return Chain(
+        conditionals,
+        order=order,
+        block=block,
+        beam=options.get("beam"),
+        progress=progress,
+        diagnostics=diagnostics,
+    )
 
 
 def _count(cloze: Cloze) -> str:

@@ -19,7 +19,7 @@ evaluated or predicted, a few of them standing for all: that mean is what the su
 consist of.
 
 How far the completion may be trusted is measured, not assumed, by leaving out each evaluated token in turn
-(of the random part of the sample, where there is one) and completing it from the others. `evidence` holds
+(of the random part of the sample, where there is one) and completing it from the others. `diagnostics` has
 
 - `completion_error`: the mean KL divergence of the model's true conditional from the completed one over the
   tokens that were not evaluated, in nats;
@@ -36,11 +36,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
+from unmask.diagnostics import CompletionError, Diagnostics
 from unmask.errors import UsageError
 from unmask.inference.exact import Supports, both_blank, check_pair, decoded
 from unmask.inference.kernel_ridge import KernelRidge
@@ -152,22 +153,20 @@ def cross_conditionals(
             break
         wanted = min(2 * wanted, most)
     a, b = sides
-    evidence: dict[str, Any] = {
-        "conditionals": "cross",
-        "candidates": wanted,
-        "completion": completion,
-        "seed": seed,
-        "passes": asker.passes + 1,
-        "completion_error": {
-            name: direction.judgement and direction.judgement.divergence
-            for name, direction in (("a_given_b", a_given_b), ("b_given_a", b_given_a))
-        },
-        "estimated_error": estimate,
-        "ungrouped": [int((side.groups.counts == 1).sum()) for side in sides],
-        "evaluated": (a.evaluated, b.evaluated),
-    }
-    if auto:
-        evidence["tolerance"] = tolerance
+    ungrouped_a, ungrouped_b = (int((side.groups.counts == 1).sum()) for side in sides)
+    diagnostics = Diagnostics(
+        conditionals="cross",
+        candidates=wanted,
+        completion=completion,
+        seed=seed,
+        passes=asker.passes + 1,
+        completion_error=CompletionError(
+            *(d.judgement and d.judgement.divergence for d in (a_given_b, b_given_a))
+        ),
+        estimated_error=estimate,
+        ungrouped=(ungrouped_a, ungrouped_b),
+        tolerance=tolerance if auto else None,
+    )
     (a_table, a_log_z), (b_table, b_log_z) = a_given_b.table(), b_given_a.table()
     made = PairConditionals(
         a_table.T.contiguous(),
@@ -177,9 +176,11 @@ def cross_conditionals(
         a_log_z,
         b_log_z,
         *supports,
-        evidence,
+        diagnostics,
         a_groups=None if a.groups.ungrouped else a.groups,
         b_groups=None if b.groups.ungrouped else b.groups,
+        evaluated=(a.evaluated, b.evaluated),
+        cloze=cloze,
     )
     return made.made_linear()
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from unmask.diagnostics import Diagnostics
 from unmask.errors import RunError, UsageError
 from unmask.memory import show_bytes
 from unmask.models.masked_lm import MaskedLM
@@ -48,8 +49,12 @@ def exact_conditionals(
     else:
         a_table, a_log_z = lazy_table(mlm, a_states, supports[0], by_asked=True)
         b_table, b_log_z = lazy_table(mlm, b_states, supports[1], by_asked=False)
-    evidence = {"conditionals": "exact", "passes": len(supports[0]) + len(supports[1]) + 1, "held": fits}
-    made = PairConditionals(a_table, b_table, *alone, a_log_z, b_log_z, *supports, evidence)
+    diagnostics = Diagnostics(
+        conditionals="exact",
+        passes=len(supports[0]) + len(supports[1]) + 1,
+        candidates=len(supports[0]),
+    )
+    made = PairConditionals(a_table, b_table, *alone, a_log_z, b_log_z, *supports, diagnostics, cloze=cloze)
     return made.made_linear()
 
 

@@ -20,10 +20,9 @@ from torch import Tensor
 
 from unmask.errors import UsageError
 from unmask.inference.auto_method import supports_of
-from unmask.inference.backoff_pair import PAIR_CANDIDATES
-from unmask.inference.conditional_sampler import ModelField
 from unmask.inference.convergence import FEWEST_SWEEPS, diagnose, require_arviz, settled_below
 from unmask.inference.markov_chains import BlockGibbs, Draws, Gibbs, Kernel, Metropolis, run_chains
+from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals
 from unmask.inference.sentences import Reader
 from unmask.joints.registry import CONSTRUCTIONS
 from unmask.models.masked_lm import MaskedLM
@@ -91,7 +90,7 @@ class Generated:
     passes: int
     diagnostics: dict[str, dict[str, float | None]]
     notes: tuple[str, ...]
-    evidence: dict[str, Any]
+    settings: dict[str, Any]
 
     @property
     def texts(self) -> list[list[str]]:
@@ -141,14 +140,14 @@ def sample_by_markov_chain(
         )
     supports, outside = supports_of(mlm, cloze, support)
     count = candidates if isinstance(candidates, int) else PAIR_CANDIDATES
-    field = ModelField(mlm, cloze, supports, method=method, candidates=count)
+    conditionals = ModelConditionals(mlm, cloze, supports, method=method, candidates=count)
     kernel: Kernel
     if sampler == "metropolis":
-        kernel = Metropolis(field, energy)
+        kernel = Metropolis(conditionals, energy)
     elif sampler == "block-gibbs":
-        kernel = BlockGibbs(field) if len(cloze.blanks) > 1 else Gibbs(field)
+        kernel = BlockGibbs(conditionals) if len(cloze.blanks) > 1 else Gibbs(conditionals)
     elif sampler == "gibbs":
-        kernel = Gibbs(field)
+        kernel = Gibbs(conditionals)
     else:
         raise UsageError(f"unknown sampler '{sampler}': expected one of {', '.join(SAMPLERS)}")
     generator = torch.Generator().manual_seed(seed)
@@ -163,14 +162,14 @@ def sample_by_markov_chain(
     )
     diagnostics = diagnose(found.sweeps)
     notes = _law(sampler, len(cloze.blanks)) + verdict(diagnostics, chains, draws, thin)
-    evidence = {
+    settings = {
         "method": method if sampler == "block-gibbs" else sampler,
         "candidates": count if sampler == "block-gibbs" else None,
         "support": supports[0].name,
         "support_sizes": [len(s) for s in supports],
         "mass_outside_support": outside,
     }
-    return Generated(found, cloze, field.passes, diagnostics, tuple(notes), evidence)
+    return Generated(found, cloze, conditionals.passes, diagnostics, tuple(notes), settings)
 
 
 def _law(sampler: str, blanks: int) -> list[str]:
@@ -239,7 +238,7 @@ def generated_answer(
         "engine": mlm.engine,
         "sampler": sampler,
         **settings,
-        **generated.evidence,
+        **generated.settings,
         "length": len(generated.cloze.ids),
         "blank_positions": list(generated.cloze.blanks),
         "passes": generated.passes,

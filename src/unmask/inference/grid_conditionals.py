@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
-from unmask.inference.chain import Chain
-from unmask.joints.table import LARGEST_TABLE
+from unmask.inference.model_conditionals import ModelConditionals
+from unmask.joints.chain import Chain
+from unmask.joints.joint import LARGEST_TABLE
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.tables.grid_conditionals import GridConditionals
@@ -104,16 +105,16 @@ def grid_conditionals(
     finally:
         progress.finished()
     inside = [full.indices(part.ids) for full, part in zip(supports, kept, strict=True)]
-    evidence: dict[str, Any] = {
-        "conditionals": "grid",
-        "candidates": candidates,
-        "passes": passes + total,
-        "mass_outside_support": tuple(
+    diagnostics = Diagnostics(
+        conditionals="grid",
+        candidates=candidates,
+        passes=passes + total,
+        mass_outside_support=tuple(
             max(0.0, 1 - float(a[i].exp().sum())) for a, i in zip(alone, inside, strict=True)
         ),
-    }
+    )
     vectors = tuple(a[i].log_softmax(0) for a, i in zip(alone, inside, strict=True))
-    return GridConditionals(tuple(tables), vectors, kept, tuple(outside), evidence)
+    return GridConditionals(tuple(tables), vectors, kept, tuple(outside), diagnostics, cloze)
 
 
 def choose_candidates(
@@ -143,9 +144,9 @@ def choose_candidates(
         for i in range(n):
             if i != other:
                 weights[i] = weights[i] + tables[i].exp().sum(0)
-    chain = Chain(mlm, cloze, supports, beam=BEAM)
+    chain = Chain(ModelConditionals(mlm, cloze, supports), beam=BEAM)
     found, _ = chain._top(BEAM)
-    passes += chain.evidence["passes"]
+    passes += chain.diagnostics.passes
     kept = []
     for i, support in enumerate(supports):
         wanted = [support.index(t) for t in (include[i] if include else ())]

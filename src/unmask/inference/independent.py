@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from unmask.diagnostics import Diagnostics
 from unmask.joints.independent import Independent
 from unmask.models.masked_lm import MaskedLM
 from unmask.text.cloze import Cloze
@@ -11,9 +12,14 @@ from unmask.text.support import Support
 
 
 @torch.inference_mode()
-def independent_joint(mlm: MaskedLM, cloze: Cloze, supports: tuple[Support, ...]) -> Independent:
+def independent_joint(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    supports: tuple[Support, ...],
+    diagnostics: Diagnostics = Diagnostics(conditionals="product", passes=1),  # noqa: B008
+) -> Independent:
     """Ask the model once, and return the product of its answers."""
     states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
     pairs = zip(supports, states, strict=True)
     lines = [mlm.decoder(s.ids)(h).double().log_softmax(-1) for s, h in pairs]
-    return Independent(tuple(lines), supports, cloze)
+    return Independent(tuple(lines), supports, diagnostics=diagnostics, cloze=cloze)

@@ -7,15 +7,19 @@ constructs several times.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
 
+from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
 from unmask.inference.cross import Completion, check_completion, cross_conditionals
 from unmask.inference.exact import Supports, both_blank, exact_conditionals
-from unmask.joints.joint import Joint, Token, TokenDistribution
+from unmask.joints.joint import Joint
 from unmask.joints.registry import CONSTRUCTIONS, construct
+from unmask.joints.token_distribution import TokenDistribution
+from unmask.joints.values import Token
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.tables.pair_conditionals import PairConditionals
@@ -76,7 +80,7 @@ def joint_of_cloze(
         seed=seed,
         progress=progress,
     )
-    return joint_of(table, cloze, method, **options)
+    return joint_of(table, method, **options)
 
 
 def check_method(method: str, options: dict[str, Any]) -> None:
@@ -126,10 +130,10 @@ def conditionals(
             seed=seed,
             progress=progress,
         )
-    table.evidence["mass_outside_support"] = outside
-    if supports != (tokens, tokens):
-        table.evidence["passes"] += 1  # the one that chose the likeliest
-    return table
+    choosing = supports != (tokens, tokens)  # one pass more, which chose the likeliest
+    known = table.diagnostics
+    known = replace(known, mass_outside_support=outside, passes=known.passes + choosing)
+    return replace(table, diagnostics=known)
 
 
 def check_asking(
@@ -168,13 +172,16 @@ def _one_blank(
     """Return the plain model's answer, over the likeliest tokens alone if a number of them is asked for."""
     state = mlm.states(torch.tensor([cloze.ids]), cloze.blanks[0])[0]
     logits = mlm.decoder(tokens.ids)(state).to(mlm.tables_on).double()
-    evidence: dict[str, Any] = {"passes": 1}
+    outside = 0.0
     if isinstance(support, int) and support < len(tokens):
         kept = tokens.likeliest(logits, support, include)
         inside = tokens.indices(kept.ids).to(logits.device)
-        evidence["mass_outside_support"] = (max(0.0, 1 - float(logits.softmax(0)[inside].sum())),)
+        outside = max(0.0, 1 - float(logits.softmax(0)[inside].sum()))
         tokens, logits = kept, logits[inside]
-    return TokenDistribution(logits.log_softmax(0), tokens, method="mlm", evidence=evidence, cloze=cloze)
+    known = Diagnostics(
+        conditionals="exact", passes=1, candidates=len(tokens), mass_outside_support=(outside,)
+    )
+    return TokenDistribution(logits.log_softmax(0), tokens, method="mlm", diagnostics=known, cloze=cloze)
 
 
 def _supports(
@@ -193,12 +200,10 @@ def _supports(
     return (a, b), (max(0.0, 1 - inside[0]), max(0.0, 1 - inside[1]))
 
 
-def joint_of(table: PairConditionals | TokenDistribution, cloze: Cloze, method: str, **options: Any) -> Joint:
+def joint_of(table: PairConditionals | TokenDistribution, method: str, **options: Any) -> Joint:
     """Make the joint of a cloze from what the model said."""
     if isinstance(table, TokenDistribution):
         if options:
             raise UsageError(f"one blank needs no construction, so it has no option '{next(iter(options))}'")
         return table
-    joint = construct(method, table, **options)
-    joint.cloze = cloze
-    return joint
+    return construct(method, table, **options)

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import UsageError
-from unmask.inference.conditional_sampler import Field
+from unmask.joints.blank_conditionals import BlankConditionals
 from unmask.progress import Progress, silent
 
 ENERGIES = ("mrf-prob", "mrf-logit")
@@ -64,8 +64,8 @@ class Draws:
 class Kernel(ABC):
     """One sweep over all blanks, of all chains at once."""
 
-    def __init__(self, field: Field) -> None:
-        self.field = field
+    def __init__(self, conditionals: BlankConditionals) -> None:
+        self.conditionals = conditionals
 
     @abstractmethod
     def sweep(self, states: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -83,9 +83,9 @@ class Gibbs(Kernel):
         """Redraw blank after blank; the log-weight is the sum of the log-probabilities of what was drawn."""
         states = states.clone()
         total = torch.zeros(len(states), dtype=torch.float64)
-        for blank in range(self.field.blanks):
-            log_probs = self.field.log_probs(states, blank)
-            states[:, blank], drawn = self.field.draw(log_probs, blank, generator)
+        for blank in range(self.conditionals.blanks):
+            log_probs = self.conditionals.log_probs(states, blank)
+            states[:, blank], drawn = self.conditionals.draw(log_probs, blank, generator)
             total += drawn
         return states, total
 
@@ -93,34 +93,35 @@ class Gibbs(Kernel):
 class BlockGibbs(Kernel):
     """Two neighbours at a time from their joint."""
 
-    def __init__(self, field: Field) -> None:
-        super().__init__(field)
+    def __init__(self, conditionals: BlankConditionals) -> None:
+        super().__init__(conditionals)
         self._sweeps = 0
 
     def sweep(self, states: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Redraw pair after pair; the log-weight is the pseudo-log-likelihood of where it ends."""
         states = states.clone()
-        blanks = self.field.blanks
+        blanks = self.conditionals.blanks
         offset = self._sweeps % 2 if blanks > 2 else 0
         self._sweeps += 1
         singles = [0] * offset + ([blanks - 1] if (blanks - offset) % 2 else [])
         for first in range(offset, blanks - 1, 2):
-            states[:, [first, first + 1]] = self.field.draw_pair(states, (first, first + 1), generator)
+            states[:, [first, first + 1]] = self.conditionals.draw_pair(states, (first, first + 1), generator)
         for blank in singles:
-            states[:, blank], _ = self.field.draw(self.field.log_probs(states, blank), blank, generator)
-        return states, log_weight(self.field, states, "mrf-prob")
+            log_probs = self.conditionals.log_probs(states, blank)
+            states[:, blank], _ = self.conditionals.draw(log_probs, blank, generator)
+        return states, log_weight(self.conditionals, states, "mrf-prob")
 
 
 class Metropolis(Kernel):
     """Each blank in turn by a proposal, accepted or not.
 
     Args:
-        field: the model's conditionals.
+        conditionals: the model's conditionals.
         energy: the target, `mrf-prob` or `mrf-logit`.
     """
 
-    def __init__(self, field: Field, energy: str = "mrf-prob") -> None:
-        super().__init__(field)
+    def __init__(self, conditionals: BlankConditionals, energy: str = "mrf-prob") -> None:
+        super().__init__(conditionals)
         if energy not in ENERGIES:
             raise UsageError(f"unknown energy '{energy}': expected {' or '.join(ENERGIES)}")
         self.energy = energy
@@ -132,15 +133,15 @@ class Metropolis(Kernel):
         """Propose for blank after blank; the log-weight is the target's."""
         states = states.clone()
         if self._weights is None:
-            self._weights = log_weight(self.field, states, self.energy)
+            self._weights = log_weight(self.conditionals, states, self.energy)
             self._accepted = torch.zeros(len(states), dtype=torch.float64)
-        for blank in range(self.field.blanks):
-            log_probs = self.field.log_probs(states, blank)
-            here = self.field.supports[blank].indices(states[:, blank])
+        for blank in range(self.conditionals.blanks):
+            log_probs = self.conditionals.log_probs(states, blank)
+            here = self.conditionals.supports[blank].indices(states[:, blank])
             back = log_probs.gather(1, here[:, None])[:, 0]
             proposed = states.clone()
-            proposed[:, blank], forth = self.field.draw(log_probs, blank, generator)
-            weights = log_weight(self.field, proposed, self.energy)
+            proposed[:, blank], forth = self.conditionals.draw(log_probs, blank, generator)
+            weights = log_weight(self.conditionals, proposed, self.energy)
             ratio = weights - self._weights + back - forth
             chance = torch.rand(len(states), generator=generator, dtype=torch.float64)
             taken = chance.log() < ratio
@@ -155,11 +156,11 @@ class Metropolis(Kernel):
         return self._accepted / max(1, self._proposed)
 
 
-def log_weight(field: Field, states: Tensor, energy: str) -> Tensor:
+def log_weight(conditionals: BlankConditionals, states: Tensor, energy: str) -> Tensor:
     """Return the log of a Markov random field's weight of each state, [chains]."""
     total = torch.zeros(len(states), dtype=torch.float64)
-    for blank, support in enumerate(field.supports):
-        logits = field.logits(states, blank).double()
+    for blank, support in enumerate(conditionals.supports):
+        logits = conditionals.logits(states, blank).double()
         scores = logits.log_softmax(-1) if energy == "mrf-prob" else logits
         total += scores.gather(1, support.indices(states[:, blank])[:, None])[:, 0]
     return total
@@ -184,7 +185,7 @@ def run_chains(
     ):
         if value < least:
             raise UsageError(f"expected at least {least} {name}, got {value}")
-    states = kernel.field.start(chains, generator)
+    states = kernel.conditionals.start(chains, generator)
     kept, weights = [], []
     sweeps = burn_in + draws * thin
     for number in progress.over(range(sweeps), total=sweeps, stage="sweeps"):

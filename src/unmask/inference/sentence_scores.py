@@ -10,7 +10,7 @@ For a sentence t_1 ... t_N, every sum running over its tokens:
 - `chain`, one token after the other with all later ones masked: sum log p(t_i | t_1 ... t_(i-1), N - i + 1
   masks). An explicit distribution over the V^N sentences of N tokens, which sums to 1.
 - `ag-chain`, the chain of blocks of two, each by the Arnold-Gokhale joint of its pair on the K likeliest
-  tokens of each, with a tail over all others (`unmask.inference.backoff_pair`): again a distribution over
+  tokens of each, with a tail over all others (`unmask.joints.backoff`): again a distribution over
   all V^N sentences. A token's share is that of the chain rule inside its block, log q(a) and log q(b|a).
 
 Every score reads masked copies of the sentence. A copy that several of them read, or several sentences (whose
@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import UsageError
-from unmask.inference.backoff_pair import PAIR_CANDIDATES, joined_on, pair_joint
+from unmask.inference.model_conditionals import PAIR_CANDIDATES, pair_joint, tokens_joined
 from unmask.inference.sentences import Hidden, Sentence, masked_copy
 from unmask.joints.joint import Joint
 from unmask.models.masked_lm import MaskedLM
@@ -251,7 +251,7 @@ class SentenceScorer:
         self, sentences: Sequence[Sentence], answers: list[list[Answer]], progress: Progress
     ) -> list[SentenceScore]:
         """Turn the chain's answers into those of the chain of pairs: the same but in the rows of a grid."""
-        rows = joined_on((self.support, self.support), self.candidates)
+        rows = tokens_joined((self.support, self.support), self.candidates)
         found = [[answer.log_prob for answer in line] for line in answers]
         wanted: dict[Block, list[tuple[int, int]]] = defaultdict(list)
         for n, (sentence, line) in enumerate(zip(sentences, answers, strict=True)):
@@ -265,7 +265,7 @@ class SentenceScorer:
             for n, first in wanted[text]:
                 a, b = sentences[n].tokens[first : first + 2]
                 alone = float(marginal.log_prob(a))
-                found[n][first : first + 2] = [alone, float(joint.log_prob(a, b)) - alone]
+                found[n][first : first + 2] = [alone, float(joint.log_prob([a, b])) - alone]
         return [SentenceScore(tuple(line)) for line in found]
 
     def _joints(self, texts: Iterable[Block]) -> Iterator[tuple[Block, Joint]]:
@@ -274,7 +274,7 @@ class SentenceScorer:
         for text in texts:
             groups[len(text.ids)].append(text)
         support = (self.support, self.support)
-        one = 8 * joined_on(support, self.candidates) * len(self.support)
+        one = 8 * tokens_joined(support, self.candidates) * len(self.support)
         kept = max(1, self.mlm.memory // KEPT_SHARE // one)
         for _, members in sorted(groups.items()):
             new = [text for text in members if text not in self._blocks]

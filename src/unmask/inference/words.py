@@ -25,13 +25,14 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from unmask.errors import UsageError
-from unmask.inference.chain import STILL_BLANK, Chain, Filled
+from unmask.inference.model_conditionals import ModelConditionals
+from unmask.joints.blank_conditionals import MASKED
+from unmask.joints.chain import State
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze
@@ -111,17 +112,16 @@ def fill_words(
     combinations = list(itertools.product(range(1, most_tokens + 1), repeat=blanks))
     for lengths in progress.over(combinations, total=len(combinations), stage="combinations of lengths"):
         longer = expanded(cloze, lengths)
-        chain = Chain(mlm, longer, (support,) * len(longer.blanks))
+        conditionals = ModelConditionals(mlm, longer, (support,) * len(longer.blanks))
         log_prior = sum(math.log(shares[n - 1]) if shares[n - 1] else -math.inf for n in lengths)
         if log_prior > -math.inf:
-            for ids, log_prob in _search(chain, lengths, allowed, max(beam, top)):
+            for ids, log_prob in _search(conditionals, lengths, allowed, max(beam, top)):
                 found.append(_filling(longer, lengths, ids, log_prior + log_prob))
-        passes += chain.evidence["passes"]
+        passes += conditionals.passes
     found.sort(key=lambda filling: -filling.log_prob)
     return WordFillings(found[:top], shares, passes, cloze)
 
 
-@lru_cache(maxsize=8)
 def expanded(cloze: Cloze, lengths: Sequence[int]) -> Cloze:
     """Return the text with so many masks in each blank."""
     ids: list[int] = []
@@ -140,14 +140,14 @@ def expanded(cloze: Cloze, lengths: Sequence[int]) -> Cloze:
 
 
 def _search(
-    chain: Chain, lengths: Sequence[int], allowed: tuple[Tensor, Tensor], beam: int
-) -> list[tuple[Filled, float]]:
+    conditionals: ModelConditionals, lengths: Sequence[int], allowed: tuple[Tensor, Tensor], beam: int
+) -> list[tuple[State, float]]:
     """Return the likeliest words of these lengths that a beam search finds, as ids and log-probabilities."""
-    kept: list[tuple[Filled, float]] = [((STILL_BLANK,) * chain.blanks, 0.0)]
+    kept: list[tuple[State, float]] = [((MASKED,) * conditionals.blanks, 0.0)]
     heads = [n == 0 for length in lengths for n in range(length)]
-    support = chain.supports[0]
+    support = conditionals.supports[0]
     for blank, head in enumerate(heads):
-        log_probs = chain.distributions([state for state, _ in kept], blank).cpu()
+        log_probs = conditionals.log_probs(torch.tensor([state for state, _ in kept]), blank).cpu()
         log_probs += torch.tensor([log_prob for _, log_prob in kept], dtype=torch.float64)[:, None]
         log_probs[:, ~allowed[0 if head else 1]] = -torch.inf
         best = log_probs.flatten().topk(min(beam, log_probs.numel()))
@@ -161,7 +161,7 @@ def _search(
     return kept
 
 
-def _filling(cloze: Cloze, lengths: Sequence[int], ids: Filled, log_prob: float) -> WordFilling:
+def _filling(cloze: Cloze, lengths: Sequence[int], ids: State, log_prob: float) -> WordFilling:
     ends = list(itertools.accumulate(lengths))
     parts = tuple(ids[end - length : end] for end, length in zip(ends, lengths, strict=True))
     words = tuple(cloze.vocabulary.surface(*part) for part in parts)

@@ -2,3 +2,27 @@
 
 Nothing here knows a model: a joint is made from tables of conditionals, whatever they come from.
 """
+
+from unmask.joints.chain import Chain
+from unmask.joints.grid import GridJoint
+from unmask.joints.independent import Independent
+from unmask.joints.joint import Filling, Joint
+from unmask.joints.kl import estimate_kl_divergence
+from unmask.joints.pair import PairJoint
+from unmask.joints.registry import CONSTRUCTIONS, construct
+from unmask.joints.table import TableJoint
+from unmask.joints.token_distribution import TokenDistribution
+
+__all__ = [
+    "CONSTRUCTIONS",
+    "Chain",
+    "Filling",
+    "GridJoint",
+    "Independent",
+    "Joint",
+    "PairJoint",
+    "TableJoint",
+    "TokenDistribution",
+    "construct",
+    "estimate_kl_divergence",
+]

@@ -25,6 +25,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
+from unmask.diagnostics import SolverDiagnostics, SolverResult
 from unmask.errors import RunError, UsageError
 from unmask.joints.blend import SMALLEST_FLOAT
 from unmask.joints.pair import NormalisedJoint
@@ -101,7 +102,7 @@ class ArnoldGokhale(Quotient):
             raise UsageError(f"the sweeps of ag are a whole number from 0 on, got {sweeps}")
         problem = Problem(conditionals)
         self.log_x, self.log_y, solved = solve(problem, starting_point(conditionals), tolerance, sweeps)
-        self.evidence |= solved
+        self._record(solved)
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class Problem:
 
 def solve(
     problem: Problem, start: tuple[Tensor, Tensor], tolerance: float, sweeps: int
-) -> tuple[Tensor, Tensor, dict[str, float | int | bool]]:
+) -> tuple[Tensor, Tensor, SolverDiagnostics]:
     """Return log x [a], log y [b] and how the solver fared.
 
     The gradient that it goes by, and reports, is the one that a sweep measures on its way: with respect to
@@ -172,12 +173,12 @@ def solve(
     return (
         log_x - shift,
         log_y - shift,
-        {
-            "sweeps": done,
-            "newton_steps": steps,
-            "gradient_norm": gradient,
-            "converged": gradient <= tolerance,
-        },
+        SolverDiagnostics(
+            SolverResult.CONVERGED if gradient <= tolerance else SolverResult.NOT_CONVERGED,
+            sweeps=done,
+            newton_steps=steps,
+            gradient_norm=gradient,
+        ),
     )
 
 

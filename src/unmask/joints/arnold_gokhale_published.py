@@ -13,6 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from unmask.diagnostics import SolverDiagnostics, SolverResult
 from unmask.errors import UsageError
 from unmask.joints.arnold_gokhale import Quotient
 from unmask.kernels.zermelo import round_of
@@ -32,13 +33,13 @@ class ArnoldGokhalePublished(Quotient):
                 marginals = self._next_marginals()
             # x and y are one over the marginals of the round before
             self.log_x, self.log_y = (-self._normalised(blank, marginals[blank]) for blank in (0, 1))
-        self.evidence |= {"rounds": rounds}
+        self._record(SolverDiagnostics(SolverResult.FIXED_ROUNDS, rounds=rounds))
 
     def _next_marginals(self) -> tuple[Tensor, Tensor]:
         if self.conditionals.probabilities is None:
             return self._marginals()
         p, r = (table.numpy() for table in self.conditionals.probabilities)
-        counts = (cells.counts.numpy() for cells in self.groups)
+        counts = (groups.counts.numpy() for groups in self.groups)
         q_a, q_b = round_of(p, r, (-self.log_x).exp().numpy(), (-self.log_y).exp().numpy(), *counts)
         return torch.from_numpy(q_a).log(), torch.from_numpy(q_b).log()
 

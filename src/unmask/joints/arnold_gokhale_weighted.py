@@ -81,7 +81,7 @@ class WeightedArnoldGokhale(NormalisedJoint):
         x, y = ((w - m).clamp(-FURTHEST_START, FURTHEST_START) for w, m in zip((a, b), alone, strict=True))
         problem = WeightedProblem(conditionals, self.log_w)
         self.log_x, self.log_y, solved = solve(problem, (x, y), tolerance, sweeps)
-        self.evidence |= solved | {"power": power}
+        self._record(solved, power=power)
 
     def log_weight(self, rows: Index, columns: Index) -> Tensor:
         """Return log (w_b p(a|b) + w_a p(b|a)) - log(x_a + y_b)."""

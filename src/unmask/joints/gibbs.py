@@ -20,6 +20,7 @@ import math
 import torch
 from torch import Tensor
 
+from unmask.diagnostics import SolverDiagnostics, SolverResult
 from unmask.joints.blend import Blend
 from unmask.joints.pair import PairJoint
 from unmask.kernels.counts import counts_of
@@ -41,21 +42,22 @@ class Gibbs(PairJoint):
         self.log_v, found = stationary(conditionals)
         self.log_u = _steps(conditionals, self.log_v)[0]
         self._blend = Blend(conditionals, self.log_u - math.log(2), self.log_v - math.log(2))
-        self.evidence |= found
+        self._record(found)
 
     def log_block(self, rows: Index, columns: Index) -> Tensor:
         """Return log 1/2 [p(a|b) v(b) + p(b|a) u(a)]."""
         return self._blend.log(rows, columns)
 
 
-def stationary(conditionals: PairConditionals) -> tuple[Tensor, dict[str, float | int | bool]]:
+def stationary(conditionals: PairConditionals) -> tuple[Tensor, SolverDiagnostics]:
     """Return log v [b] and how it was found."""
     small = max(conditionals.shape) <= LARGEST_DIRECT
     log_v, steps, settled = _iterate(conditionals, 50 if small else MOST_STEPS)
     if small and not settled:
         log_v = _steps(conditionals, _eliminate(conditionals))[1]  # takes the floor off what is below it
-        return log_v, {"gibbs_steps": steps, "direct": True, "converged": True}
-    return log_v, {"gibbs_steps": steps, "direct": False, "converged": settled}
+        return log_v, SolverDiagnostics(SolverResult.CONVERGED, gibbs_steps=steps, direct=True)
+    result = SolverResult.CONVERGED if settled else SolverResult.NOT_CONVERGED
+    return log_v, SolverDiagnostics(result, gibbs_steps=steps, direct=False)
 
 
 def _iterate(conditionals: PairConditionals, most: int) -> tuple[Tensor, int, bool]:

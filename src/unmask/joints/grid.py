@@ -6,13 +6,17 @@ grid, n tables of one shape; `unmask.kernels.grid_solver` turns them into one jo
 
 The conditionals are normalised over the candidates. What is cut off by that is kept beside them: the mass
 outside with all blank, and for each table the mass outside given each filling of the others, whose mean
-under the joint the evidence tells (`mass_outside_given_others`).
+under the joint is `diagnostics.mass_outside_given_others`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from unmask.diagnostics import SolverDiagnostics, SolverResult
 from unmask.errors import UsageError
-from unmask.joints.table import TableJoint, check_table_fits
+from unmask.joints.joint import check_enumerable
+from unmask.joints.table import TableJoint
 from unmask.kernels.grid_solver import solve
 from unmask.tables.grid_conditionals import GridConditionals
 
@@ -27,7 +31,7 @@ class GridJoint(TableJoint):
     """
 
     def __init__(self, conditionals: GridConditionals, *, tolerance: float = 1e-9, sweeps: int = 60) -> None:
-        check_table_fits(conditionals.supports, "a grid", "take fewer candidates a blank, or the chain")
+        check_enumerable(conditionals.supports, "a grid", "take fewer candidates a blank, or the chain")
         if not (isinstance(tolerance, int | float) and 0 < tolerance < 1):
             raise UsageError(f"the tolerance of the grid is a positive number such as 1e-9, got {tolerance}")
         if not isinstance(sweeps, int) or isinstance(sweeps, bool) or sweeps < 0:
@@ -35,18 +39,28 @@ class GridJoint(TableJoint):
         solved = solve(
             list(conditionals.tables), list(conditionals.alone), tolerance=tolerance, sweeps=sweeps
         )
-        super().__init__(
-            solved.log_q, conditionals.supports, method="grid", evidence=dict(conditionals.evidence)
-        )
-        self.conditionals = conditionals
-        self.evidence |= {
-            "sweeps": solved.sweeps,
-            "newton_steps": solved.newton_steps,
-            "gradient_norm": solved.gradient_norm,
-            "converged": solved.gradient_norm <= 10 * tolerance,
-        }
+        converged = solved.gradient_norm <= 10 * tolerance
+        outside = None
         if conditionals.outside is not None:
             q = solved.log_q.exp()
-            self.evidence["mass_outside_given_others"] = [
+            outside = tuple(
                 float((q.sum(i, keepdim=True) * lost).sum()) for i, lost in enumerate(conditionals.outside)
-            ]
+            )
+        diagnostics = replace(
+            conditionals.diagnostics,
+            mass_outside_given_others=outside,
+            solver=SolverDiagnostics(
+                SolverResult.CONVERGED if converged else SolverResult.NOT_CONVERGED,
+                sweeps=solved.sweeps,
+                newton_steps=solved.newton_steps,
+                gradient_norm=solved.gradient_norm,
+            ),
+        )
+        super().__init__(
+            solved.log_q,
+            conditionals.supports,
+            method="grid",
+            diagnostics=diagnostics,
+            cloze=conditionals.cloze,
+        )
+        self.conditionals = conditionals

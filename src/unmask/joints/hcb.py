@@ -14,8 +14,8 @@ from typing import Literal
 from torch import Tensor
 
 from unmask.errors import UsageError
-from unmask.joints.joint import Token
 from unmask.joints.pair import NormalisedJoint
+from unmask.joints.values import Token
 from unmask.tables.pair_conditionals import EVERYTHING, Index, PairConditionals
 
 
@@ -38,7 +38,7 @@ class HammersleyCliffordBesag(NormalisedJoint):
         where = (at, EVERYTHING) if order == "ab" else (EVERYTHING, at)
         line = conditionals.b_given_a(*where).double() - conditionals.a_given_b(*where)
         self._line = (line[0] if order == "ab" else -line[:, 0]).to(conditionals.dtype)
-        self.evidence |= {"order": order, "pivot": int(support.ids[token])}
+        self._record(order=order, pivot=int(support.ids[token]))
 
     def log_weight(self, rows: Index, columns: Index) -> Tensor:
         """Return log p(a|b) - log p(a*|b) + log p(b|a*), or its mirror."""

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from unmask.errors import UsageError
-from unmask.joints.joint import Joint, Token, TokenDistribution, Tokens
+from unmask.diagnostics import Diagnostics
+from unmask.joints.joint import Joint
+from unmask.joints.token_distribution import TokenDistribution
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
@@ -23,51 +24,34 @@ class Independent(Joint):
     """The product of the all-masked distributions, log m_i [tokens of blank i]."""
 
     def __init__(
-        self, log_m: tuple[Tensor, ...], supports: tuple[Support, ...], cloze: Cloze | None = None
+        self,
+        log_m: tuple[Tensor, ...],
+        supports: tuple[Support, ...],
+        *,
+        diagnostics: Diagnostics | None = None,
+        cloze: Cloze | None = None,
     ) -> None:
-        super().__init__(supports, method="product", evidence={"passes": 1}, cloze=cloze)
+        super().__init__(supports, method="product", diagnostics=diagnostics, cloze=cloze)
         self.log_m = tuple(line.double().cpu() for line in log_m)
 
-    def log_prob(self, *filling: Tokens) -> Tensor:
-        """Return log q of one filling, or of many."""
-        parts = [line[i] for line, i in zip(self.log_m, self._indices(filling), strict=True)]
-        return torch.stack(parts).sum(0)
+    def entropy(self) -> Tensor:
+        """Return the entropy in nats."""
+        return torch.stack([self.marginal(i).entropy() for i in range(self.blanks)]).sum()
 
-    def marginal(self, blank: int) -> TokenDistribution:
-        """Return the distribution of one blank."""
-        self._check_blank(blank)
+    def _log_prob(self, indices: list[Tensor]) -> Tensor:
+        return torch.stack([line[i] for line, i in zip(self.log_m, indices, strict=True)]).sum(0)
+
+    def _sample(self, count: int, generator: torch.Generator | None) -> Tensor:
+        return torch.cat([self.marginal(i)._sample(count, generator) for i in range(self.blanks)], dim=1)
+
+    def _marginal(self, blank: int) -> TokenDistribution:
         return TokenDistribution(self.log_m[blank], self.supports[blank], method=self.method)
 
-    def conditional(self, blank: int, given: Mapping[int, Token]) -> TokenDistribution:
-        """Return the distribution of one blank, which the others don't change."""
-        if not given or blank in given or not set(given) <= set(range(self.blanks)):
-            raise UsageError(f"the conditional of blank {blank} needs tokens of other blanks")
-        for other, token in given.items():
-            self.supports[other].index(token)
-        return self.marginal(blank)
-
-    def entropy(self) -> float:
-        """Return the entropy in nats."""
-        return float(-sum((line.exp() * line).sum() for line in self.log_m))
-
-    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw n fillings, as token ids [n, blanks]."""
-        self._check_number(n)
-        return torch.cat([self.marginal(i).sample(n, generator) for i in range(self.blanks)], dim=1)
-
-    def kl_to(self, other: Joint) -> float:
-        """Return KL(self || other) in nats, for another such product or a joint small enough to tabulate."""
-        self._check_same_tokens(other)
-        if isinstance(other, Independent):
-            return float(sum((a.exp() * (a - b)).sum() for a, b in zip(self.log_m, other.log_m, strict=True)))
-        from unmask.joints.table import TableJoint, check_table_fits
-
-        check_table_fits(self.supports, "the divergence from another joint", "take a smaller support")
-        grids = torch.meshgrid(*(s.ids for s in self.supports), indexing="ij")
-        return TableJoint(self.log_prob(*grids), self.supports, method=self.method).kl_to(other)
+    def _conditional(self, blank: int, given: Mapping[int, int]) -> TokenDistribution:  # noqa: ARG002
+        return self._marginal(blank)
 
     def _top(self, k: int) -> tuple[Tensor, Tensor]:
-        """The k best sums of one entry a list: only the k best of the first i lists can be part of them."""
+        """The k best sums of one entry per list: only the k best of the first i lists can be part of them."""
         best, ids = torch.zeros(1, dtype=torch.float64), torch.empty(1, 0, dtype=torch.long)
         for line, support in zip(self.log_m, self.supports, strict=True):
             top = line.topk(min(k, len(line)))

@@ -1,10 +1,11 @@
 """Joint: the contract that every distribution over blanks fulfils.
 
-It looks like `torch.distributions` to whoever knows that: `log_prob`, `sample`, `entropy`, and beside
-them `marginal`, `conditional`, `mutual_information`, `top` and `kl_to`. Blanks are numbered from 0,
-tokens are given as strings or as ids, and samples come back as ids, one row a filling.
-`TokenDistribution` is the joint of one blank: what `marginal` and `conditional` return, and the plain
-MLM.
+A joint is a `torch.distributions.Distribution` with `event_shape == (blanks,)`: a value is a filling, one
+token id per blank. `log_prob`, `sample`, `entropy` and `torch.distributions.kl_divergence`
+(`unmask.joints.kl`) are torch's; beside them are `marginal`, `conditional`, `mutual_information` and
+`top`. Blanks are numbered from 0. Where a person types, tokens are strings: `joint.log_prob(["boy", "is"])`.
+
+A subclass supplies the methods with a leading underscore; arguments are checked here, once for all.
 """
 
 from __future__ import annotations
@@ -12,18 +13,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.distributions import Distribution, constraints
 
+from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
+from unmask.joints.values import Token, Value, index_fillings, sample_size, whole_number
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
-Token: TypeAlias = int | str
-Tokens: TypeAlias = Token | Sequence[Token] | Tensor
-"""One token, several, or a tensor of ids of any shape."""
+if TYPE_CHECKING:
+    from unmask.joints.token_distribution import TokenDistribution
+
+LARGEST_TABLE = 2**21
+"""The most fillings that are enumerated."""
+Block = tuple[int, ...]
+"""Blanks that are filled together, by their numbers."""
 
 
 @dataclass(frozen=True)
@@ -36,28 +44,49 @@ class Filling:
     log_prob: float
 
 
-class Joint(ABC):
+class _Fillings(constraints.Constraint):
+    """Token ids of the supports, one per blank."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def __init__(self, supports: Sequence[Support]) -> None:
+        self.supports = supports
+
+    def check(self, value: Tensor) -> Tensor:
+        """Return which fillings are in the supports, [...]."""
+        inside = [torch.isin(value[..., i], s.ids.to(value.device)) for i, s in enumerate(self.supports)]
+        return torch.stack(inside).all(0)
+
+
+class Joint(Distribution, ABC):
     """A distribution over the fillings of one or more blanks.
 
     Attributes:
         supports: the tokens that each blank may hold.
         method: the name of the construction.
-        evidence: how the distribution came about (candidates, sweeps, errors), for reports.
         cloze: the text that the blanks stand in, if there is one.
+        tractable: whether marginals, conditionals and the entropy are sums that this class does cheaply;
+            where it is False they enumerate all fillings, and cost as many evaluations of `log_prob`.
     """
+
+    arg_constraints: ClassVar[dict[str, constraints.Constraint]] = {}
+    has_enumerate_support = True
+    tractable: ClassVar[bool] = True
 
     def __init__(
         self,
         supports: tuple[Support, ...],
         *,
         method: str,
-        evidence: dict[str, Any] | None = None,
+        diagnostics: Diagnostics | None = None,
         cloze: Cloze | None = None,
     ) -> None:
+        super().__init__(event_shape=torch.Size([len(supports)]), validate_args=False)
         self.supports = supports
         self.method = method
-        self.evidence = evidence or {}
         self.cloze = cloze
+        self._diagnostics = diagnostics or Diagnostics()
 
     def __repr__(self) -> str:
         sizes = " × ".join(f"{len(support):,}" for support in self.supports)
@@ -66,50 +95,108 @@ class Joint(ABC):
 
     @property
     def blanks(self) -> int:
-        """How many blanks there are."""
+        """The number of blanks."""
         return len(self.supports)
 
-    @abstractmethod
-    def log_prob(self, *filling: Tokens) -> Tensor:
-        """Return the log-probability of fillings: one argument a blank, all of one shape."""
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """How the distribution came about, as of now: some joints run the model when they are used."""
+        return self._diagnostics
 
-    @abstractmethod
-    def marginal(self, blank: int) -> Joint:
+    @property
+    def support(self) -> constraints.Constraint:
+        """The fillings, as torch.distributions names them."""
+        return _Fillings(self.supports)
+
+    def log_prob(self, value: Value) -> Tensor:
+        """Return the log-probability of fillings: token ids [..., blanks] -> [...], in float64.
+
+        A filling may also be a list of tokens, one per blank, and for a single blank the token itself.
+        """
+        return self._log_prob(index_fillings(value, self.supports))
+
+    def sample(
+        self, sample_shape: Sequence[int] | int = torch.Size(), generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Draw fillings, as token ids [*sample_shape, blanks]; a number n stands for (n,)."""
+        shape = sample_size(sample_shape)
+        count = shape.numel()
+        drawn = self._sample(count, generator) if count else torch.empty(0, self.blanks, dtype=torch.long)
+        return drawn.reshape(*shape, self.blanks)
+
+    def marginal(self, blank: int) -> TokenDistribution:
         """Return the distribution of one blank, whatever the others hold."""
+        return self._marginal(self._check_blank(blank))
+
+    def conditional(self, blank: int, given: Mapping[int, Token]) -> TokenDistribution:
+        """Return the distribution of one blank when others hold tokens, `given={0: "boy"}`.
+
+        Blanks that are not given are summed over.
+        """
+        blank = self._check_blank(blank)
+        others = [i for i in range(self.blanks) if i != blank]
+        if not isinstance(given, Mapping) or not set(given) <= set(others) or bool(given) != bool(others):
+            wanted = f"tokens of other blanks, out of {others}" if others else "nothing: there is one blank"
+            raise UsageError(f"the conditional of blank {blank} is given {wanted}, got {given!r}")
+        return self._conditional(blank, {int(i): self.supports[i].index(given[i]) for i in given})
 
     @abstractmethod
-    def conditional(self, blank: int, given: Mapping[int, Token]) -> Joint:
-        """Return the distribution of one blank when the others hold the given tokens."""
-
-    @abstractmethod
-    def entropy(self) -> float:
+    def entropy(self) -> Tensor:
         """Return the entropy in nats."""
 
-    @abstractmethod
-    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw n fillings, as token ids [n, blanks]."""
+    def mutual_information(self) -> Tensor:
+        """Return how many nats the blanks tell of each other: sum of marginal entropies less the entropy."""
+        return torch.stack([self.marginal(i).entropy() for i in range(self.blanks)]).sum() - self.entropy()
+
+    def top(self, k: int = 10) -> list[Filling]:
+        """Return the k likeliest fillings, best first."""
+        return self._fillings(*self._top(whole_number(k, "a number of fillings", 1)))
+
+    def factors(self, value: Value) -> list[tuple[Block, float]]:
+        """Return the factors whose product is q of one filling: blanks that are filled together, and log q.
+
+        Most joints have one factor over all their blanks; a chain has one per block.
+        """
+        return [(tuple(range(self.blanks)), float(self.log_prob(value)))]
+
+    def mass_outside_candidates(self) -> float | None:
+        """Return the probability of fillings with a token the model was not asked about; None if exact."""
+        return None
+
+    def describe(self, ids: Tensor, log_probs: Tensor | None = None) -> list[Filling]:
+        """Return fillings, given as ids [n, blanks], with tokens, text and log-probability."""
+        return self._fillings(ids, self.log_prob(ids) if log_probs is None else log_probs)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:  # noqa: ARG002
+        """Return all fillings, [fillings, blanks], where they are few enough to be written down."""
+        check_enumerable(self.supports, "a list of all fillings", "draw samples, or use a smaller support")
+        return torch.stack(
+            [part.flatten() for part in torch.meshgrid(*(s.ids for s in self.supports), indexing="ij")], dim=1
+        )
+
+    def _log_prob_of_all(self) -> Tensor:
+        """Return log q of all fillings in the order of `enumerate_support`."""
+        return self.log_prob(self.enumerate_support())
 
     @abstractmethod
-    def kl_to(self, other: Joint) -> float:
-        """Return KL(self || other) in nats."""
+    def _log_prob(self, indices: list[Tensor]) -> Tensor:
+        """Return log q of fillings, given as indices into the supports, one tensor [...] per blank."""
+
+    @abstractmethod
+    def _sample(self, count: int, generator: torch.Generator | None) -> Tensor:
+        """Draw `count` fillings, at least one, as token ids [count, blanks]."""
+
+    @abstractmethod
+    def _marginal(self, blank: int) -> TokenDistribution:
+        """Return the distribution of one blank."""
+
+    @abstractmethod
+    def _conditional(self, blank: int, given: Mapping[int, int]) -> TokenDistribution:
+        """Return the distribution of one blank, given others as indices into their supports."""
 
     @abstractmethod
     def _top(self, k: int) -> tuple[Tensor, Tensor]:
         """Return the k likeliest fillings, [k, blanks] token ids and [k] log-probabilities."""
-
-    def top(self, k: int = 10) -> list[Filling]:
-        """Return the k likeliest fillings, best first."""
-        if k < 1:
-            raise UsageError(f"expected to be asked for at least one filling, got {k}")
-        return self._fillings(*self._top(k))
-
-    def mutual_information(self) -> float:
-        """Return how many nats the blanks tell of each other: sum of marginal entropies less the entropy."""
-        return sum(self.marginal(i).entropy() for i in range(self.blanks)) - self.entropy()
-
-    def describe(self, ids: Tensor, log_probs: Tensor | None = None) -> list[Filling]:
-        """Return fillings, given as ids [n, blanks], with tokens, text and log-probability."""
-        return self._fillings(ids, self.log_prob(*ids.unbind(-1)) if log_probs is None else log_probs)
 
     def _fillings(self, ids: Tensor, log_probs: Tensor) -> list[Filling]:
         return [
@@ -125,84 +212,25 @@ class Joint(ABC):
         text = self.cloze.filled(ids) if known and self.cloze is not None else " ".join(tokens)
         return Filling(ids, tokens, text, log_prob)
 
-    def _indices(self, filling: tuple[Tokens, ...]) -> list[Tensor]:
-        """Return a filling as indices into the supports, all of one shape."""
-        if len(filling) != self.blanks:
-            raise UsageError(f"expected {self.blanks} tokens, one a blank, got {len(filling)}")
-        indices = [s.indices(tokens) for s, tokens in zip(self.supports, filling, strict=True)]
-        try:
-            shape = torch.broadcast_shapes(*(i.shape for i in indices))
-        except RuntimeError:
-            shapes = " and ".join(str(list(i.shape)) for i in indices)
-            raise UsageError(f"expected as many tokens for each blank, got shapes {shapes}") from None
-        return [i.expand(shape) for i in indices]
+    def _ids(self, indices: Sequence[Tensor]) -> Tensor:
+        """Return fillings as token ids [..., blanks], from indices into the supports."""
+        return torch.stack([s.ids[i.cpu()] for s, i in zip(self.supports, indices, strict=True)], dim=-1)
 
-    def _check_same_tokens(self, other: Joint) -> None:
-        same = [a.same_tokens(b) for a, b in zip(self.supports, other.supports, strict=False)]
-        if len(self.supports) != len(other.supports) or not all(same):
-            raise UsageError("KL compares distributions over the same blanks and the same tokens")
-
-    def _check_number(self, n: int) -> None:
-        if n < 1:
-            raise UsageError(f"expected to draw at least one sample, got {n}")
-
-    def _check_blank(self, blank: int) -> None:
-        if not 0 <= blank < self.blanks:
-            raise UsageError(f"there is no blank {blank}: they are numbered from 0 to {self.blanks - 1}")
+    def _check_blank(self, blank: Any) -> int:
+        number = whole_number(blank, "the number of a blank", 0)
+        if number >= self.blanks:
+            raise UsageError(f"there is no blank {number}: they are numbered from 0 to {self.blanks - 1}")
+        return number
 
 
-class TokenDistribution(Joint):
-    """The distribution of one blank, held as log-probabilities [support]."""
-
-    def __init__(
-        self,
-        log_probs: Tensor,
-        support: Support,
-        *,
-        method: str,
-        evidence: dict[str, Any] | None = None,
-        cloze: Cloze | None = None,
-    ) -> None:
-        super().__init__((support,), method=method, evidence=evidence, cloze=cloze)
-        self.log_probs = log_probs
-
-    def log_prob(self, *filling: Tokens) -> Tensor:
-        """Return the log-probability of tokens."""
-        (indices,) = self._indices(filling)
-        return self.log_probs[indices.to(self.log_probs.device)]
-
-    def marginal(self, blank: int) -> TokenDistribution:
-        """Return this distribution: there is but one blank."""
-        self._check_blank(blank)
-        return self
-
-    def conditional(self, blank: int, given: Mapping[int, Token]) -> TokenDistribution:
-        """Return this distribution: there is nothing to be given."""
-        self._check_blank(blank)
-        if given:
-            raise UsageError("there is but one blank, so nothing else can be given")
-        return self
-
-    def entropy(self) -> float:
-        """Return the entropy in nats."""
-        log_probs = self.log_probs.double()
-        return float(-(log_probs.exp() * log_probs).sum())
-
-    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw n tokens, as ids [n, 1]."""
-        self._check_number(n)
-        drawn = torch.multinomial(
-            self.log_probs.double().exp().cpu(), n, replacement=True, generator=generator
+def check_enumerable(supports: Sequence[Support], what: str, instead: str) -> None:
+    """Raise unless all fillings are few enough to be enumerated, naming how many there are."""
+    cells = 1
+    for support in supports:
+        cells *= len(support)
+    if cells > LARGEST_TABLE:
+        sizes = " × ".join(f"{len(support):,}" for support in supports)
+        raise UsageError(
+            f"{what} needs all {sizes} = {float(cells):.3g} fillings, and at most {LARGEST_TABLE:,} are "
+            f"summed over: {instead}"
         )
-        return self.supports[0].ids[drawn][:, None]
-
-    def kl_to(self, other: Joint) -> float:
-        """Return KL(self || other) in nats; the other must be of one blank over the same tokens."""
-        self._check_same_tokens(other)
-        assert isinstance(other, TokenDistribution)
-        log_probs = self.log_probs.double()
-        return float((log_probs.exp() * (log_probs - other.log_probs.double())).sum())
-
-    def _top(self, k: int) -> tuple[Tensor, Tensor]:
-        best = self.log_probs.topk(min(k, len(self.log_probs)))
-        return self.supports[0].ids[best.indices.cpu()][:, None], best.values

@@ -19,14 +19,16 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from unmask.errors import UsageError
-from unmask.joints.joint import Joint, Token, TokenDistribution, Tokens
+from unmask.diagnostics import SolverDiagnostics
+from unmask.joints.joint import Joint
+from unmask.joints.token_distribution import TokenDistribution
 from unmask.tables.pair_conditionals import EVERYTHING, Index, PairConditionals, row_blocks
 
 PAIRS_AT_ONCE = 1024
@@ -44,10 +46,18 @@ class PairJoint(Joint):
     """A joint distribution q(a, b) over two blanks, made from their conditionals."""
 
     def __init__(self, conditionals: PairConditionals, *, method: str) -> None:
-        supports = (conditionals.a_support, conditionals.b_support)
-        super().__init__(supports, method=method, evidence=dict(conditionals.evidence))
+        super().__init__(
+            (conditionals.a_support, conditionals.b_support),
+            method=method,
+            diagnostics=conditionals.diagnostics,
+            cloze=conditionals.cloze,
+        )
         self.conditionals = conditionals
         self.groups = conditionals.groups
+
+    def _record(self, solver: SolverDiagnostics | None = None, **options: Any) -> None:
+        """Add what the solver did, and the options as they were resolved, to the diagnostics."""
+        self._diagnostics = replace(self._diagnostics, solver=solver, options=options)
 
     @abstractmethod
     def log_block(self, rows: Index, columns: Index) -> Tensor:
@@ -66,87 +76,60 @@ class PairJoint(Joint):
 
     def log_tokens(self, a: Tensor, b: Tensor) -> Tensor:
         """Return log q of all pairs of the tokens a and b, given as indices into the supports, [a, b]."""
-        rows, i = torch.unique(self._cell(0, a), return_inverse=True)
-        columns, j = torch.unique(self._cell(1, b), return_inverse=True)
+        rows, i = torch.unique(self._group_of(0, a), return_inverse=True)
+        columns, j = torch.unique(self._group_of(1, b), return_inverse=True)
         block = self.log_block(rows, columns).double()[i[:, None], j[None, :]]
         return block + self._log_within(0)[a, None] + self._log_within(1)[None, b]
 
-    def log_prob(self, *filling: Tokens) -> Tensor:
-        """Return log q(a, b) of one pair of tokens, or of many."""
-        a, b = (i.to(self.conditionals.device) for i in self._indices(filling))
+    def _log_prob(self, indices: list[Tensor]) -> Tensor:
+        a, b = (i.to(self.conditionals.device) for i in indices)
         found = torch.empty(a.numel(), dtype=torch.float64, device=a.device)
-        order = a.reshape(-1).argsort(stable=True)  # pairs of one row come together: few rows a block
+        order = a.reshape(-1).argsort(stable=True)  # pairs of one row come together: few rows per block
         for part in torch.split(order, PAIRS_AT_ONCE):
             rows, i = torch.unique(a.reshape(-1)[part], return_inverse=True)
             columns, j = torch.unique(b.reshape(-1)[part], return_inverse=True)
             found[part] = self.log_tokens(rows, columns)[i, j]
         return found.reshape(a.shape)
 
-    def marginal(self, blank: int) -> TokenDistribution:
-        """Return the distribution of one blank, whatever the other holds."""
-        self._check_blank(blank)
+    def _marginal(self, blank: int) -> TokenDistribution:
         log_probs = self._totals.a if blank == 0 else self._totals.b
         return TokenDistribution(
             self.groups[blank].spread(log_probs), self.supports[blank], method=self.method
         )
 
-    def conditional(self, blank: int, given: Mapping[int, Token]) -> TokenDistribution:
-        """Return the distribution of one blank when the other holds a token: `given={0: "man"}`."""
-        self._check_blank(blank)
-        if set(given) != {1 - blank}:
-            raise UsageError(
-                f"the conditional of blank {blank} needs a token for blank {1 - blank}: "
-                f"given={{{1 - blank}: ...}}"
-            )
-        index = self.supports[1 - blank].indices(given[1 - blank])
-        if index.numel() != 1:
-            raise UsageError(f"a conditional is given one token of blank {1 - blank}, got {index.numel()}")
-        group = self._cell(1 - blank, index.reshape(1).to(self.conditionals.device))
+    def _conditional(self, blank: int, given: Mapping[int, int]) -> TokenDistribution:
+        index = torch.tensor([given[1 - blank]], device=self.conditionals.device)
+        group = self._group_of(1 - blank, index)
         return TokenDistribution(self._given(blank, group), self.supports[blank], method=self.method)
 
-    def entropy(self) -> float:
+    def entropy(self) -> Tensor:
         """Return the entropy of the pair in nats."""
-        tilts = (
+        within = (
             float((self.marginal(blank).log_probs.exp() * self._log_within(blank)).sum())
             for blank in (0, 1)
             if not self.groups[blank].ungrouped
         )
-        return self._totals.entropy - math.fsum(tilts)
+        return torch.tensor(self._totals.entropy - math.fsum(within), dtype=torch.float64)
 
-    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw n pairs, as token ids [n, 2]: the first token by its marginal, the second given the first."""
-        self._check_number(n)
+    def _sample(self, count: int, generator: torch.Generator | None) -> Tensor:
+        """Draw the first token by its marginal, the second given the first."""
         weights = self.marginal(0).log_probs.exp().cpu()
-        first = torch.multinomial(weights, n, replacement=True, generator=generator)
+        first = torch.multinomial(weights, count, replacement=True, generator=generator)
         second = torch.empty_like(first)
-        groups = self._cell(0, first.to(self.conditionals.device)).cpu()
+        groups = self._group_of(0, first.to(self.conditionals.device)).cpu()
         for group in torch.unique(groups):
             here = groups == group
             weights = self._given(1, group[None].to(self.conditionals.device)).exp().cpu()
             second[here] = torch.multinomial(weights, int(here.sum()), replacement=True, generator=generator)
-        return torch.stack([self.supports[0].ids[first], self.supports[1].ids[second]], dim=1)
+        return self._ids([first, second])
 
-    def kl_to(self, other: Joint) -> float:
-        """Return KL(self || other) in nats; the other must be of two blanks over the same tokens."""
-        self._check_same_tokens(other)
-        assert isinstance(other, PairJoint)
-        if not all(one.same(two) for one, two in zip(self.groups, other.groups, strict=True)):
-            return self._kl_by_tokens(other)
-        total = 0.0
-        for rows in self.row_blocks():
-            log_q = self.log_block(rows, EVERYTHING).double()
-            weight = (log_q + self._log_counts(rows)).exp()
-            total += float((weight * (log_q - other.log_block(rows, EVERYTHING))).sum())
-        return total
-
-    def _kl_by_tokens(self, other: PairJoint) -> float:
-        every = torch.arange(len(self.supports[1]), device=self.conditionals.device)
-        total = 0.0
-        for part in row_blocks(len(self.supports[0]), len(every)):
-            rows = torch.arange(part.start, part.stop, device=every.device)
-            log_q = self.log_tokens(rows, every)
-            total += float((log_q.exp() * (log_q - other.log_tokens(rows, every))).sum())
-        return total
+    def mass_outside_candidates(self) -> float | None:
+        """Return the probability of pairs with a token the model was not asked about; None if exact."""
+        evaluated = self.conditionals.evaluated
+        if evaluated is None:
+            return None
+        inside = self.mass(*(e.sort().values.to(self.conditionals.device) for e in evaluated))
+        return max(0.0, 1.0 - inside)
 
     def mass(self, a: Tensor, b: Tensor) -> float:
         """Return the probability of a block of pairs, given by indices into the supports."""
@@ -170,7 +153,7 @@ class PairJoint(Joint):
             a, b = where // columns, where % columns
         else:
             a, b, best = self._best_within(where // columns, where % columns, k)
-        return torch.stack([self.supports[0].ids[a.cpu()], self.supports[1].ids[b.cpu()]], dim=1), best
+        return self._ids([a, b]), best
 
     def _best_within(self, rows: Tensor, columns: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
         """Return the k best pairs of tokens (a, b, log q) in some pairs of groups."""
@@ -200,7 +183,7 @@ class PairJoint(Joint):
             log_q = self.log_block(rows, EVERYTHING).double()
             rows_done.append((log_q + b_log).logsumexp(1))
             b = torch.logaddexp(b, (log_q + a_log[rows, None]).logsumexp(0))
-            entropy -= float(((log_q + self._log_counts(rows)).exp() * log_q).sum())
+            entropy -= float(((log_q + self.log_counts(rows)).exp() * log_q).sum())
         return _Totals(torch.cat(rows_done), b, entropy)
 
     def _given(self, blank: int, group: Tensor) -> Tensor:
@@ -211,7 +194,7 @@ class PairJoint(Joint):
         line = block.double()
         return self.groups[blank].spread(line - (line + self._log_count(blank)).logsumexp(0))
 
-    def _cell(self, blank: int, tokens: Tensor) -> Tensor:
+    def _group_of(self, blank: int, tokens: Tensor) -> Tensor:
         return self.groups[blank].group_of.to(tokens.device)[tokens]
 
     def _log_within(self, blank: int) -> Tensor:
@@ -227,8 +210,8 @@ class PairJoint(Joint):
     def _log_count(self, blank: int) -> Tensor:
         return self.groups[blank].counts.log().to(self.conditionals.device)
 
-    def _log_counts(self, rows: slice) -> Tensor:
-        """How many pairs each group of a block of rows stands for, as a logarithm, [rows, columns]."""
+    def log_counts(self, rows: slice) -> Tensor:
+        """Return log of the pairs of tokens in each pair of groups of a block of rows, [rows, columns]."""
         return self._log_count(0)[rows, None] + self._log_count(1)
 
 

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from unmask.errors import RunError, UsageError, UnmaskError
+from unmask.errors import RunError, UnmaskError, UsageError
 
 T = TypeVar("T")
 R = TypeVar("R")

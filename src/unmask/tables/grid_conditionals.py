@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
+from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 
@@ -26,14 +27,16 @@ class GridConditionals:
         supports: the candidates of each blank.
         outside: the mass that the model put outside the candidates given each x_-i, n tensors (an axis of 1
             at the blank's own place); None for tables that are all there is.
-        evidence: how the tables came about, for reports.
+        diagnostics: how the tables came about.
+        cloze: the text with the blanks, if there is one.
     """
 
     tables: tuple[Tensor, ...]
     alone: tuple[Tensor, ...]
     supports: tuple[Support, ...]
     outside: tuple[Tensor, ...] | None = None
-    evidence: dict[str, Any] = field(default_factory=dict)
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    cloze: Cloze | None = None
 
     @classmethod
     def from_logits(
@@ -67,7 +70,6 @@ class GridConditionals:
             normal,
             tuple(a.detach().double().log_softmax(0) for a in alone),
             supports or tuple(Support.numbered(size) for size in shape),
-            evidence={"conditionals": "tables"},
         )
 
     @property

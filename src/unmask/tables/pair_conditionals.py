@@ -21,15 +21,16 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
 from unmask.tables.lazy_table import Index as Index
 from unmask.tables.lazy_table import LazyTable
 from unmask.tables.token_groups import TokenGroups
+from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 EVERYTHING = slice(None)
@@ -54,12 +55,14 @@ class PairConditionals:
         a_log_z: what the logits of a given b exceed log p(a|b) by, [b].
         b_log_z: the same for the logits of b given a, [a].
         a_support, b_support: which tokens A and B may hold.
-        evidence: how the tables came about, for reports.
+        diagnostics: how the tables came about.
         linear: whether the tables hold probabilities, as large ones of a model do: half the memory where the
             solvers want probabilities, and as precise while none is below e^-80.
             Tables that don't fit in memory are a `LazyTable` each, computed wherever they are read.
-        a_groups, b_groups: which row or column each token of the supports has; None if every token has its
-        own.
+        a_groups, b_groups: which row or column each token of the supports has; None if every token has
+            its own.
+        evaluated: the tokens of A and of B that the model was asked about, as indices; None if all.
+        cloze: the text with the two blanks, if there is one.
     """
 
     a_table: Tensor | LazyTable
@@ -70,10 +73,12 @@ class PairConditionals:
     b_log_z: Tensor
     a_support: Support
     b_support: Support
-    evidence: dict[str, Any] = field(default_factory=dict)
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
     linear: bool = False
     a_groups: TokenGroups | None = None
     b_groups: TokenGroups | None = None
+    evaluated: tuple[Tensor, Tensor] | None = None
+    cloze: Cloze | None = None
 
     @classmethod
     def from_logits(
@@ -137,7 +142,6 @@ class PairConditionals:
             a_log_z,
             b_log_z,
             *supports,
-            {"conditionals": "tables"},
         )
 
     @property

@@ -13,6 +13,7 @@ from unmask.text.vocabulary import Vocabulary
 HALF = "\N{REPLACEMENT CHARACTER}"
 
 
+@lru_cache(maxsize=8)
 def word_parts(vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
     """Return which tokens start a word and which go on inside one, [vocab] each.
 

@@ -14,7 +14,8 @@ from typing import Any, Literal
 from torch import Tensor
 
 from unmask.inference import infer as ask
-from unmask.joints.joint import Joint, TokenDistribution
+from unmask.joints.joint import Joint
+from unmask.joints.token_distribution import TokenDistribution
 from unmask.models.masked_lm import MaskedLM
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import Cloze, parse_blanks, parse_braces
@@ -49,7 +50,7 @@ class Said:
             if key not in self._joints:
                 while len(self._joints) >= MOST_JOINTS:
                     del self._joints[next(iter(self._joints))]
-                self._joints[key] = ask.joint_of(self.table, self.cloze, method, **options)
+                self._joints[key] = ask.joint_of(self.table, method, **options)
             return self._joints[key]
 
     @property

@@ -28,12 +28,12 @@ from unmask.errors import UsageError
 from unmask.evaluation.benchmarks.intervals import mean, share
 from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
 from unmask.evaluation.sentences import read_sentences
-from unmask.inference.backoff_grid import TailedGrid
-from unmask.inference.backoff_pair import PAIR_CANDIDATES, pair_joint
-from unmask.inference.chain import Chain
 from unmask.inference.grid_conditionals import MOST_PASSES, affordable_candidates, grid_conditionals
 from unmask.inference.independent import independent_joint
+from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, pair_joint
 from unmask.inference.sentences import Reader, Sentence
+from unmask.joints.backoff import BackoffGrid
+from unmask.joints.chain import Chain
 from unmask.joints.grid import GridJoint
 from unmask.joints.joint import Joint
 from unmask.joints.registry import CONSTRUCTIONS
@@ -137,7 +137,7 @@ def answer(
         joint = JOINTS[method](mlm, cloze, supports, settings)
     best = joint._top(1 if method == "greedy" else TOP)[0].tolist()
     rank = best.index(list(truth)) + 1 if list(truth) in best else None
-    return rank, None if method == "greedy" else float(joint.log_prob(*truth))
+    return rank, None if method == "greedy" else float(joint.log_prob(truth))
 
 
 def _grid(mlm: MaskedLM, cloze: Cloze, supports: tuple[Support, ...], settings: BlanksSettings) -> Joint:
@@ -145,25 +145,20 @@ def _grid(mlm: MaskedLM, cloze: Cloze, supports: tuple[Support, ...], settings: 
     if len(supports) == 2:  # the same, with candidates that cost fewer passes to choose
         return pair_joint(mlm, cloze, (supports[0], supports[1]), candidates=count)
     inner = GridJoint(grid_conditionals(mlm, cloze, supports, count))
-    return TailedGrid(inner, Chain(mlm, cloze, supports))
+    return BackoffGrid(inner, Chain(ModelConditionals(mlm, cloze, supports)))
 
 
 def _pairs(
     mlm: MaskedLM, cloze: Cloze, supports: tuple[Support, ...], method: str, settings: BlanksSettings
 ) -> Joint:
-    return Chain(
-        mlm,
-        cloze,
-        supports,
-        pair=lambda c, s: pair_joint(mlm, c, s, method=method, candidates=settings.candidates),
-        beam=TOP,
-    )
+    conditionals = ModelConditionals(mlm, cloze, supports, method=method, candidates=settings.candidates)
+    return Chain(conditionals, block=2, beam=TOP)
 
 
 JOINTS: dict[str, Callable[[MaskedLM, Cloze, tuple[Support, ...], BlanksSettings], Joint]] = {
     "independent": lambda mlm, cloze, supports, _: independent_joint(mlm, cloze, supports),
-    "greedy": lambda mlm, cloze, supports, _: Chain(mlm, cloze, supports, beam=1),
-    "beam": lambda mlm, cloze, supports, _: Chain(mlm, cloze, supports, beam=2 * TOP),
+    "greedy": lambda mlm, cloze, supports, _: Chain(ModelConditionals(mlm, cloze, supports), beam=1),
+    "beam": lambda mlm, cloze, supports, _: Chain(ModelConditionals(mlm, cloze, supports), beam=2 * TOP),
     "grid-ag": _grid,
 }
 

@@ -31,12 +31,12 @@ import torch
 
 from unmask.errors import UsageError
 from unmask.evaluation.benchmarks.intervals import spearman
-from unmask.inference.backoff_pair import pair_joint
-from unmask.inference.chain import Chain
 from unmask.inference.exact import exact_conditionals
 from unmask.inference.grid_conditionals import AFFORDABLE_PASSES, grid_conditionals, passes_of_grid
 from unmask.inference.independent import independent_joint
+from unmask.inference.model_conditionals import ModelConditionals
 from unmask.inference.sentences import Reader
+from unmask.joints.chain import Chain
 from unmask.joints.grid import GridJoint
 from unmask.joints.joint import Joint
 from unmask.joints.registry import construct
@@ -144,7 +144,7 @@ def run_mutants(
         new = torch.tensor([[ids[letter] for letter in mutants[n].letters] for n in members])
         old = torch.tensor([[ids[wild[p]] for p in places]])
         for kind, q in (("additive", alone), ("joint", joint)):
-            gain = q.log_prob(*new.unbind(1)).double() - q.log_prob(*old.unbind(1)).double()
+            gain = q.log_prob(new).double() - q.log_prob(old).double()
             for n, value in zip(members, gain.tolist(), strict=True):
                 rows[n] = {**rows[n], "mutant": mutants[n].name, "fitness": mutants[n].fitness, kind: value}
     return {
@@ -182,7 +182,7 @@ def _joint(mlm: MaskedLM, cloze: Cloze, support: Support, method: str) -> Joint:
         return construct(method, exact_conditionals(mlm, cloze, (support, support)))
     if method == "ag" and passes_of_grid(blanks, len(support)) <= AFFORDABLE_PASSES:
         return GridJoint(grid_conditionals(mlm, cloze, supports, len(support)))
-    return Chain(mlm, cloze, supports, pair=lambda c, s: pair_joint(mlm, c, s, method=method))
+    return Chain(ModelConditionals(mlm, cloze, supports, method=method), block=2)
 
 
 def _correlations(mutants: Sequence[Mutant], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,0 +1,90 @@
+"""Kullback-Leibler divergence between any two joints over the same supports.
+
+    KL(p || q) = sum over fillings x of p(x) [log p(x) - log q(x)],    in nats
+
+`torch.distributions.kl_divergence(p, q)` finds the rule here: closed forms where both joints have one, and
+the sum over all fillings elsewhere, where these are few enough. `estimate_kl_divergence` works for any two
+joints.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.distributions import register_kl
+
+from unmask.errors import UsageError
+from unmask.joints.independent import Independent
+from unmask.joints.joint import Joint, check_enumerable
+from unmask.joints.pair import PairJoint
+from unmask.joints.token_distribution import TokenDistribution
+from unmask.joints.values import whole_number
+from unmask.tables.pair_conditionals import EVERYTHING, row_blocks
+
+
+def check_same_supports(p: Joint, q: Joint) -> None:
+    """Raise unless two joints are over the same blanks and the same tokens."""
+    same = [a.same_tokens(b) for a, b in zip(p.supports, q.supports, strict=False)]
+    if p.blanks != q.blanks or not all(same):
+        sizes = [" × ".join(f"{len(s):,}" for s in joint.supports) for joint in (p, q)]
+        raise UsageError(
+            f"expected two joints over the same blanks and the same tokens, got {sizes[0]} and {sizes[1]}: "
+            f"make both from one text with one support"
+        )
+
+
+def estimate_kl_divergence(
+    p: Joint, q: Joint, samples: int, generator: torch.Generator | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the mean of log p - log q over samples of p, and its standard error."""
+    check_same_supports(p, q)
+    drawn = p.sample(whole_number(samples, "a number of samples", 2), generator)
+    ratio = p.log_prob(drawn).double().cpu() - q.log_prob(drawn).double().cpu()
+    return ratio.mean(), ratio.std() / samples**0.5
+
+
+def _expected(log_p: Tensor, log_q: Tensor) -> Tensor:
+    """Return sum p (log p - log q), where nothing is impossible's share is 0."""
+    log_p, log_q = log_p.double(), log_q.double().to(log_p.device)
+    return torch.where(log_p > -torch.inf, log_p.exp() * (log_p - log_q), 0.0).sum()
+
+
+@register_kl(Joint, Joint)  # type: ignore[untyped-decorator]
+def _by_enumeration(p: Joint, q: Joint) -> Tensor:
+    check_same_supports(p, q)
+    check_enumerable(
+        p.supports,
+        f"the divergence of a {p.method} joint from a {q.method} joint",
+        "use `unmask.joints.estimate_kl_divergence`, or a smaller support",
+    )
+    return _expected(p._log_prob_of_all(), q._log_prob_of_all())
+
+
+@register_kl(TokenDistribution, TokenDistribution)  # type: ignore[untyped-decorator]
+def _of_tokens(p: TokenDistribution, q: TokenDistribution) -> Tensor:
+    check_same_supports(p, q)
+    return _expected(p.log_probs, q.log_probs)
+
+
+@register_kl(Independent, Independent)  # type: ignore[untyped-decorator]
+def _of_products(p: Independent, q: Independent) -> Tensor:
+    check_same_supports(p, q)
+    return torch.stack([_expected(a, b) for a, b in zip(p.log_m, q.log_m, strict=True)]).sum()
+
+
+@register_kl(PairJoint, PairJoint)  # type: ignore[untyped-decorator]
+def _of_pairs(p: PairJoint, q: PairJoint) -> Tensor:
+    """Stream over blocks of rows, so that no table of all pairs is held."""
+    check_same_supports(p, q)
+    total = torch.zeros((), dtype=torch.float64)
+    if all(one.same(two) for one, two in zip(p.groups, q.groups, strict=True)):
+        for rows in p.row_blocks():
+            log_p = p.log_block(rows, EVERYTHING).double()
+            weight = (log_p + p.log_counts(rows)).exp()
+            total += (weight * (log_p - q.log_block(rows, EVERYTHING))).sum().cpu()
+        return total
+    every = torch.arange(len(p.supports[1]), device=p.conditionals.device)
+    for part in row_blocks(len(p.supports[0]), len(every)):
+        rows_of_tokens = torch.arange(part.start, part.stop, device=every.device)
+        total += _expected(p.log_tokens(rows_of_tokens, every), q.log_tokens(rows_of_tokens, every)).cpu()
+    return total
