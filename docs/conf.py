@@ -16,11 +16,10 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    # Formulas are set by the reader's browser, with MathJax from its public address: there is no LaTeX to
-    # draw them at build time. The build itself touches no network; a reader without one sees the source.
-    "sphinx.ext.mathjax",
     "command_reference",
+    "mathml",
 ]
+html_math_renderer = "mathml"
 myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]

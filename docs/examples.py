@@ -1,8 +1,10 @@
 """The examples of README.md and of the pages: found, run and compared.
 
 Two kinds are run: `>>>` in python blocks, by doctest, a page being one session; and `$ unmask ...` in console
-blocks, in this process, through the command line's own entry. `tests/docs` checks that what is printed there
-is what comes out; `docs/refresh.py` rewrites it where it rests on the weights of the embedded model.
+blocks, in this process, through the command line's own entry. `$ cat FILE` shows a file, which is written for
+the commands of the page. `tests/docs` checks that what is printed there is what comes out; `docs/refresh.py`
+rewrites it where it rests on the weights of the embedded model. Other commands of the pages, in bash blocks,
+are not run; their options are checked to exist.
 
 Numbers with a point may differ by one unit of their last printed digit, because sums run in another order on
 another machine, and what is as small as a rounding error is not compared; everything else is, word by word.
@@ -19,7 +21,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -89,7 +91,35 @@ def python_session(page: str, name: str) -> doctest.DocTest:
 
 
 def calls(page: str) -> Iterator[Call]:
-    """Find the commands of a page's console blocks."""
+    """Find the `unmask` commands of a page's console blocks."""
+    return (call for call in _console(page) if call.command.startswith("unmask "))
+
+
+def files(page: str) -> dict[str, str]:
+    """Return the files that a page shows by `$ cat NAME`."""
+    lines = page.splitlines()
+    return {
+        call.command.removeprefix("cat "): "\n".join(lines[call.start : call.stop]) + "\n"
+        for call in _console(page)
+        if call.command.startswith("cat ")
+    }
+
+
+def snippets(page: str) -> Iterator[str]:
+    """Find the `unmask` commands of a page's bash blocks, one line each, without pipes and comments."""
+    lines = page.splitlines()
+    for block in blocks(lines):
+        if block.language != "bash":
+            continue
+        text = "\n".join(lines[block.start : block.stop]).replace("\\\n", " ")
+        for line in text.splitlines():
+            for part in line.split("|"):
+                found = re.search(r"(?:^|\s)unmask(?:\)\"|\b)\s(.*)", part.strip())
+                if found and not part.strip().startswith("#"):
+                    yield "unmask " + re.split(r"\s(?:#|>)\s", found.group(1) + " ")[0].strip()
+
+
+def _console(page: str) -> Iterator[Call]:
     lines = page.splitlines()
     for block in blocks(lines):
         if block.language != "console":
@@ -101,8 +131,7 @@ def calls(page: str) -> Iterator[Call]:
             while command.endswith("\\"):
                 command = command[:-1] + lines[first].strip()
                 first += 1
-            if command.startswith("unmask "):
-                yield Call(command, i, first, stop)
+            yield Call(command, i, first, stop)
 
 
 def model_of(argv: list[str]) -> str:
@@ -129,13 +158,16 @@ def why_not(command: str) -> str | None:
     return f"the model '{model}' is not here"
 
 
-def run(command: str, directory: Path) -> str:
+def run(command: str, directory: Path, shown: Mapping[str, str] | None = None) -> str:
     """Run a command in this process from a directory, and return what it prints on both streams.
 
-    A model named `tiny/bert` and the like is made there with random weights, by `tests/tiny.py`.
+    The files that its page shows are written there. A model named `tiny/bert` and the like is made there with
+    random weights, by `tests/tiny.py`.
     """
     from unmask.cli import main
 
+    for name, text in (shown or {}).items():
+        (directory / name).write_text(text, encoding="utf-8")
     argv = shlex.split(command)
     pretty = argv[-len(PRETTY) :] == PRETTY
     argv = argv[: -len(PRETTY)] if pretty else argv

@@ -34,12 +34,13 @@ def refresh(path: Path, directory: Path) -> bool:
 def renew_commands(page: str, directory: Path, name: str) -> str:
     """Return the page with new output under each command."""
     lines = page.splitlines()
+    shown = examples.files(page)
     for call in reversed(list(examples.calls(page))):
         reason = examples.why_not(call.command)
         if reason:
             print(f"{name}:{call.line + 1}: left as it is, {reason}: {call.command}")
             continue
-        got = examples.run(call.command, directory)
+        got = examples.run(call.command, directory, shown)
         if not examples.same("\n".join(lines[call.start : call.stop]), got):
             gap = [""] if call.stop < len(lines) and lines[call.stop].startswith("$ ") else []
             lines[call.start : call.stop] = [*got.splitlines(), *gap]

@@ -1,4 +1,4 @@
-"""The pictures of docs/explorer.md: the explorer in a real browser, light, dark and on a phone.
+"""The pictures of docs/how-to/serve.md: the explorer in a real browser, light, dark and on a phone.
 
     python docs/screenshots.py [--model english]
 

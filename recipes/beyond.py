@@ -1,4 +1,4 @@
-"""The results of docs/beyond-pairs.md: `unmask benchmark blimp` and `blanks` with the embedded model.
+"""The results of docs/background/results-benchmarks.md: `unmask benchmark blimp` and `blanks`.
 
     python recipes/beyond.py --data ../shared/data --work RUNS [--only blimp many-2 ...]
 
@@ -138,7 +138,7 @@ def main() -> None:
         kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
         RESULTS.write_text(json.dumps(kept | {name: found}, indent=1) + "\n", encoding="utf-8")
     kept = json.loads(RESULTS.read_text(encoding="utf-8"))
-    renew(ROOT / "docs" / "beyond-pairs.md", "beyond", tables(kept))
+    renew(ROOT / "docs" / "background" / "results-benchmarks.md", "beyond", tables(kept))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ the penalty looks at. An arm that is done is not done again: the study can be st
     python recipes/compatibility.py --data ../shared/data --work STUDY [--steps 200] [--examples 200]
     python recipes/compatibility.py --work STUDY --tables                  rewrite the page only
 
-The numbers go to docs/figures/compatibility.json, from which the tables of docs/compatibility-study.md are
-written and `python docs/figures/compatibility.py` draws its figure.
+The numbers go to docs/figures/compatibility.json, from which the tables of
+docs/background/compatibility-study.md are written and `python docs/figures/compatibility.py` draws its
+figure.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from unmask.evaluation.summary import pair_loss, token_loss
 from unmask.runs.step_lines import spent
 from unmask.training import read_settings, train
 
-PAGE = HERE.parent / "docs" / "compatibility-study.md"
+PAGE = HERE.parent / "docs" / "background" / "compatibility-study.md"
 RESULTS = HERE.parent / "docs" / "figures" / "compatibility.json"
 WEIGHTS = {f"{weight:g}": {"compatibility": weight} for weight in (0.0, 0.1, 0.3, 1.0)}
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -99,8 +99,7 @@ def main() -> None:
     for name, table in tables.items():
         print(f"\n{name}\n\n{table}")
     if out == RESULTS:
-        for page in ("embeddings.md", "word-senses.md", "fine-tuning.md"):
-            renew(PAGES / page, "encoders", tables)
+        renew(PAGES / "background" / "results-encoders.md", "encoders", tables)
 
 
 def results(out: Path) -> dict[str, Any]:

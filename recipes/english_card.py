@@ -100,7 +100,8 @@ def write_card(
     note: str,
 ) -> None:
     """Write README.md and loss.png, given the Trainer's state at the end of the run."""
-    closing = f"All settings: `recipes/english.toml`; how they were found: `docs/training.md`. {note}"
+    study = "docs/background/training-study.md"
+    closing = f"All settings: `recipes/english.toml`; how they were found: `{study}`. {note}"
     text = HEAD.format(
         layers=model.config.num_hidden_layers,
         hidden=model.config.hidden_size,

@@ -6,10 +6,10 @@ trial that is done is not done again: the search can be stopped and started at w
 
     python recipes/search.py --data ../shared/data --work SEARCH [--tokens 300000] [--only base ...]
 
-It ends by writing the table of docs/training.md. What is compared is the start of a training: what leads
-after 300,000 tokens need not lead after fifty times as many. Each trial also tells how the mean of its last
-checkpoints does, and how well sentiment can be read off its vectors (`probe.py`). Times are by the clock, so
-that all trials should run beside the same other work, or none.
+It ends by writing the table of docs/background/training-study.md. What is compared is the start of a
+training: what leads after 300,000 tokens need not lead after fifty times as many. Each trial also tells how
+the mean of its last checkpoints does, and how well sentiment can be read off its vectors (`probe.py`). Times
+are by the clock, so that all trials should run beside the same other work, or none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from probe import probe
 from unmask.runs.step_lines import spent
 from unmask.training import read_settings, train
 
-PAGE = HERE.parent / "docs" / "training.md"
+PAGE = HERE.parent / "docs" / "background" / "training-study.md"
 LENGTH = 128
 """Tokens of a row, as in english.toml."""
 ROWS = 480
@@ -41,8 +41,8 @@ AVERAGED = 6
 """The last so many, from its last third, are averaged."""
 TRIALS: dict[str, dict[str, Any]] = {
     "base": {},
-    "8 rows a step": {"batch_size": 8},
-    "32 rows a step": {"batch_size": 32},
+    "8 rows per step": {"batch_size": 8},
+    "32 rows per step": {"batch_size": 32},
     "encoder's rate 1e-4": {"encoder_lr": 1e-4},
     "encoder's rate 1e-3": {"encoder_lr": 1e-3},
     "15% predicted": {"mlm_probability": 0.15},

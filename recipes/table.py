@@ -1,14 +1,14 @@
-"""The results table of docs/evaluation.md: every construction on SNLI and XSum, random and contiguous pairs.
+"""The results of docs/background/results-*.md: every construction on SNLI and XSum.
 
 Four runs of 500 examples at `auto`, which also settle which construction is best (the family of `ag-weighted`
 is among the methods), and four of exact ones, 50 in all, over the first of the same examples, which check
 four of the constructions (an exact example takes a minute or so).
 
     python recipes/table.py --data ../shared/data --work RUNS [--examples 500] [--without-exact]
-    python recipes/table.py --work RUNS --tables                      rewrite the page only
+    python recipes/table.py --work RUNS --tables                      rewrite the pages only
 
 Runs are resumable: a killed recipe goes on where it was, and what is finished is not done again. The numbers
-go to docs/figures/table.json, from which the tables of the page are written (between `% table: NAME` and
+go to docs/figures/table.json, from which the tables of the pages are written (between `% table: NAME` and
 `% end`) and `python docs/figures/table.py` draws its figure.
 """
 
@@ -34,6 +34,7 @@ from unmask.joints.registry import CONSTRUCTIONS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "table.json"
+PAGES = [ROOT / "docs" / "background" / f"results-{name}.md" for name in ("constructions", "full-tables")]
 FAMILY = ("ag-weighted:power=0.25", "ag-weighted:power=0.5", "ag-weighted:power=0.75")
 METHODS = (*CONSTRUCTIONS, *FAMILY)
 DATA, PAIRS = ("snli", "xsum"), ("random", "contiguous")
@@ -210,7 +211,9 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
                 [run.split("-")[0], g["distance"], str(g["examples"]), _signed(g["gain"])]
                 for g in numbers["by_distance"]
             ]
-    made["distance"] = markdown(["data", "distance", "examples", f"gain of {BASE}, nats a token"], distances)
+    made["distance"] = markdown(
+        ["data", "distance", "examples", f"gain of {BASE}, nats per token"], distances
+    )
     rows = []
     for run, e in found["exact"].items():
         for method in CHECKED:
@@ -243,7 +246,14 @@ def cost_table(found: dict[str, Any]) -> str:
             f"{cost['peak_memory'] / 1e9:.2f}",
         ]
         rows.append([run.replace("-", ", "), str(cost["examples"]), *cells])
-    heads = ["run", "examples", "passes an example", "minutes", "seconds of work an example", "GB a process"]
+    heads = [
+        "run",
+        "examples",
+        "passes per example",
+        "minutes",
+        "seconds of work per example",
+        "GB per process",
+    ]
     return markdown(heads, rows)
 
 
@@ -291,7 +301,7 @@ def main() -> None:
     parser.add_argument("--without-exact", action="store_true", help="leave out the exact examples")
     parser.add_argument("--memory", default="4GB")
     parser.add_argument("--ray", default=None, help="address of a Ray cluster, or local")
-    parser.add_argument("--tables", action="store_true", help="rewrite the page only")
+    parser.add_argument("--tables", action="store_true", help="rewrite the pages only")
     parser.add_argument("--out", type=Path, help="another file of numbers; the page stays as it is")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
@@ -300,7 +310,8 @@ def main() -> None:
     found = collect(args.work)
     (args.out or RESULTS).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if args.out is None:
-        renew(ROOT / "docs" / "evaluation.md", "table", tables(found))
+        for page in PAGES:
+            renew(page, "table", tables(found))
     else:
         print("\n\n".join(f"{name}\n\n{table}" for name, table in tables(found).items()))
 

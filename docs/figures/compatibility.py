@@ -34,7 +34,7 @@ def draw(found: dict[str, Any]) -> None:
             value, ends = bars([line["methods"][method][metric]["difference"] for line in lines])
             beside = [x + 0.1 * (place - 1) for x in at]
             axis.errorbar(beside, value, ends, fmt="o", ms=4, lw=1.5, color=colour, label=method)
-        axis.set_title(f"log {label} less that of weight 0, nats a token", fontsize=9)
+        axis.set_title(f"log {label} less that of weight 0, nats per token", fontsize=9)
     for axis in axes:
         axis.set_xticks(at, weights)
         axis.set_xlabel("weight of the penalty")

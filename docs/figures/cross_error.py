@@ -1,4 +1,6 @@
-"""How far cross conditionals are from exact ones, against the number K of candidates (see docs/cross.md).
+"""How far cross conditionals are from exact ones, against the number K of candidates.
+
+The figure of docs/background/cross-conditionals.md:
 
     python docs/figures/cross_error.py
 
@@ -129,7 +131,7 @@ def draw(found: dict[str, Any]) -> None:
     figure, axes = plt.subplots(1, 3, figsize=(11, 4), layout="constrained")
     texts = len(found["texts"])
     figure.suptitle(
-        f"model: {found['model']}, {found['tokens']:,} tokens a blank, mean of {texts} texts", fontsize=9
+        f"model: {found['model']}, {found['tokens']:,} tokens per blank, mean of {texts} texts", fontsize=9
     )
     n = len(found["K"]) - 1
     k = found["K"][:n]
@@ -172,7 +174,10 @@ def draw(found: dict[str, Any]) -> None:
     axes[2].set_title("KL(model ‖ completed), one conditional")
     for axis in axes:
         axis.set(
-            xscale="log", yscale="log", xlabel=f"K, candidates a side (of {found['tokens']:,})", ylabel="nats"
+            xscale="log",
+            yscale="log",
+            xlabel=f"K, candidates per blank (of {found['tokens']:,})",
+            ylabel="nats",
         )
         axis.set_xticks(k, [str(x) for x in k])
         axis.minorticks_off()

@@ -14,8 +14,8 @@ STAGES = {"forward": "#1f6fb4", "tables": "#7a9a3a", "ag": "#c1571f"}
 LABELS = {"forward": "forward passes", "tables": "tables", "ag": "ag"}
 PANELS = {
     "exact": ("tokens of the vocabulary", "exact"),
-    "candidates": ("candidates a side", "cross"),
-    "length": ("tokens of the text", "cross, 256 candidates a side"),
+    "candidates": ("candidates per blank", "cross"),
+    "length": ("tokens of the text", "cross, 256 candidates per blank"),
 }
 
 

@@ -37,7 +37,7 @@ def draw(found: dict[str, Any]) -> None:
             label = run.replace("-", ", ").replace("snli", "SNLI").replace("xsum", "XSum")
             axis.errorbar(value, at, xerr=ends, fmt="o", ms=3.5, lw=1.3, color=colour, label=label)
         axis.axvline(0, color="#444", lw=0.8)
-        axis.set(xlabel=f"log {name} less that of ag, nats a token", xlim=(-LEFT, CLIP))
+        axis.set(xlabel=f"log {name} less that of ag, nats per token", xlim=(-LEFT, CLIP))
         axis.grid(axis="x", alpha=0.3)
     axes[0].set_yticks(range(len(order)), order)
     axes[1].legend(frameon=False, fontsize=8, loc="upper right")

@@ -2,10 +2,14 @@
 
 import doctest
 import importlib.util
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
+import typer
+
+from unmask.cli import app
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -36,10 +40,17 @@ def _sessions():
 
 def _commands():
     for path in PAGES:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        for call in examples.calls("\n".join(lines)):
+        page = path.read_text(encoding="utf-8")
+        lines, shown = page.splitlines(), examples.files(page)
+        for call in examples.calls(page):
             want = "\n".join(lines[call.start : call.stop])
-            yield pytest.param(call.command, want, id=f"{_name(path)}:{call.line + 1}")
+            yield pytest.param(call.command, want, shown, id=f"{_name(path)}:{call.line + 1}")
+
+
+def _snippets():
+    for path in PAGES:
+        for snippet in examples.snippets(path.read_text(encoding="utf-8")):
+            yield pytest.param(snippet, id=f"{_name(path)}: {snippet}")
 
 
 @pytest.fixture(scope="module")
@@ -55,18 +66,31 @@ def test_python_examples_print_what_the_page_says(session):
     assert not failed, "".join(report)
 
 
-@pytest.mark.parametrize(("command", "want"), _commands())
-def test_commands_print_what_the_page_says(command, want, directory):
+@pytest.mark.parametrize(("command", "want", "shown"), _commands())
+def test_commands_print_what_the_page_says(command, want, shown, directory):
     reason = examples.why_not(command)
     if reason:
         pytest.skip(reason)
-    got = examples.run(command, directory)
+    got = examples.run(command, directory, shown)
     assert examples.same(want, got), f"$ {command}\n{got}\n\nnew weights? python docs/refresh.py"
 
 
-def test_the_pages_have_examples_of_both_kinds():
+@pytest.mark.parametrize("snippet", _snippets())
+def test_commands_that_are_not_run_have_options_that_exist(snippet):
+    command = typer.main.get_command(app)
+    words = shlex.split(snippet)[1:]
+    while words and hasattr(command, "commands"):
+        assert words[0] in command.commands, f"there is no command '{words[0]}' in: {snippet}"
+        command = command.commands[words.pop(0)]
+    known = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+    unknown = [word for word in words if word.startswith("-") and len(word) > 1 and word not in known]
+    assert not unknown, f"unknown options in: {snippet}"
+
+
+def test_the_pages_have_examples_of_all_kinds():
     assert len(list(_sessions())) >= 8
     assert len(list(_commands())) >= 6
+    assert len(list(_snippets())) >= 20
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 ROWS_IN_CACHE = 1024
-"""How many tokens a batch has on a CPU, measured: see docs/forward.md."""
+"""How many tokens a batch has on a CPU, measured: see docs/background/forward-passes.md."""
 
 
 @dataclass(frozen=True)
