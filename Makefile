@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+JOBS   ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+# a process for each core, each with one thread: together they use the machine, and none waits for another
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
 SENTENCE ?= The [MASK] [MASK] in the pool.
 DATA ?= ../shared/data
 WORK ?= runs/english
@@ -12,7 +15,7 @@ export TOKENIZERS_PARALLELISM := false
 export HF_HUB_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types unit format bench docs serve model clean
+.PHONY: help setup run test check lint types unit format bench docs serve model clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -32,6 +35,9 @@ run: $(READY) ## fill the blanks of an example jointly, and show why the joint b
 
 test: lint types unit ## every check: lint, types, unit, property, documentation and command-line tests
 
+check: lint types $(READY) ## lint, types and the fast tests, in under two minutes: before every commit
+	@$(PYTEST) -m "not (browser or ray or training or docs or slow)"
+
 lint: $(READY) ## ruff and import-linter: style, formatting, layers
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -41,7 +47,7 @@ types: $(READY) ## mypy, strict on src
 	@$(BIN)/mypy
 
 unit: $(READY) ## pytest: unit, property, documentation and command-line tests
-	@$(BIN)/python -m pytest
+	@$(PYTEST)
 
 format: $(READY) ## let ruff format and mend what it can
 	@$(BIN)/ruff check --fix .

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before anything of Hugging Face is imported
+# workers of a Ray cluster import what the tests send them
+os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
 
 from transformers import AutoModelForMaskedLM, PreTrainedModel
 
@@ -18,6 +20,25 @@ from unmask.models.masked_lm import MaskedLM
 # the same examples every time: a test that fails by luck fails for nobody's change
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+
+MARKERS = {
+    "browser": ("web/test_browser.py",),
+    "ray": ("runs/test_cluster.py", "evaluation/test_ray.py"),
+    "training": ("training/", "tasks/", "runs/test_every_run.py", "cli/test_finetune_commands.py"),
+    "docs": ("docs/",),
+    "slow": (),
+}
+"""Which files of tests cost more than `make check` may take, and why."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of a file."""
+    for item in items:
+        path = item.path.relative_to(Path(__file__).parent).as_posix()
+        for marker, files in MARKERS.items():
+            if path.startswith(files):
+                item.add_marker(marker)
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from unmask.errors import UsageError
+from unmask.lazy import require
 
 NAMES = ("precision", "recall", "f1", "support")
 
@@ -79,10 +79,7 @@ def entity_scores(true: Sequence[Sequence[str]], given: Sequence[Sequence[str]])
 
 def require_metrics() -> None:
     """Refuse to score without seqeval, which brings scikit-learn."""
-    from importlib.util import find_spec
-
-    if find_spec("seqeval") is None:
-        raise UsageError("scores need seqeval: pip install 'unmask[train]'")
+    require("scoring", "train", "seqeval")
 
 
 def _by_label(labels: Sequence[str], table: Any) -> dict[str, dict[str, Any]]:
@@ -92,4 +89,4 @@ def _by_label(labels: Sequence[str], table: Any) -> dict[str, dict[str, Any]]:
 
 
 def _macro(by_label: dict[str, dict[str, Any]]) -> float:
-    return sum(row["f1"] for row in by_label.values()) / max(len(by_label), 1)
+    return float(sum(row["f1"] for row in by_label.values())) / max(len(by_label), 1)
