@@ -1,6 +1,6 @@
 """The joint of a block of two blanks in a chain: how near to Arnold-Gokhale's of all pairs, at what price.
 
-Two neighbouring blanks of SNLI sentences, one sentence a pair. The yardstick is `ag` on cross conditionals
+Two neighbouring blanks of SNLI sentences, one sentence per pair. The yardstick is `ag` on cross conditionals
 of 512 candidates with the true tokens among them (cross.py measures how far that is from exact). Against
 it: cross conditionals of fewer candidates, with and without the true tokens, and the grid with the chain as
 its tail (`unmask.joints.backoff`), which a chain of pairs uses because it is one distribution,

@@ -133,7 +133,7 @@ def main() -> None:
         rows += [
             (f"mean error {of}", f"{sum(errors) / len(errors):.4f}", "0", "", mean),
             (f"worst error {of}", f"{max(errors):.4f}", "0", "", worst),
-            ("forward passes a pair", f"{sum(found['passes']) / len(errors):.0f}", "", "", ""),
+            ("forward passes per pair", f"{sum(found['passes']) / len(errors):.0f}", "", "", ""),
         ]
     print(table(("what", "cross", "exact", "ratio", "target"), rows))
 

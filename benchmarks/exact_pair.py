@@ -102,7 +102,7 @@ def main() -> None:
         ),
     ]
     print(table(("what", "unmask", "published procedure", "ratio", "target"), rows))
-    print(f'\n{us["tokens"]:,} tokens a blank, "{given.text}".')
+    print(f'\n{us["tokens"]:,} tokens per blank, "{given.text}".')
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def main() -> None:
     print(f"## Exact, 30,522 tokens\n\n{describe()}\n")
     found = measure(given.tokens, given.memory)
     rows = [
-        ("tokens a blank", f"{found['tokens']:,}", ""),
+        ("tokens per blank", f"{found['tokens']:,}", ""),
         ("conditionals", f"{found['conditionals_seconds']:.0f} s", ""),
         ("`ag`", f"{found['seconds'] - found['conditionals_seconds']:.1f} s, {found['sweeps']} sweeps", ""),
         ("peak memory above the loaded model's", f"{found['peak_bytes'] / 1e9:.2f} GB", "≤ 9 GB"),

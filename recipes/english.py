@@ -51,7 +51,7 @@ def sentences(path: Path) -> list[str]:
 
 
 def write_sentences(source: Path, target: Path, without: set[str]) -> set[str]:
-    """Every sentence a document of its own; leave out those of another set."""
+    """Every sentence is a document of its own; leave out those of another set."""
     kept = [sentence for sentence in sentences(source) if sentence not in without]
     target.write_text("\n\n".join(kept) + "\n", encoding="utf-8")
     return set(kept)

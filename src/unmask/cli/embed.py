@@ -28,7 +28,7 @@ Long = Annotated[
 
 def embed(
     texts: Annotated[
-        str, typer.Argument(help="A file with a text a line, or .jsonl with text or words; - for stdin.")
+        str, typer.Argument(help="A file with a text per line, or .jsonl with text or words; - for stdin.")
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to: .npy, .parquet or .safetensors.")],
     model: o.Model = "english",

@@ -14,7 +14,7 @@ from unmask.errors import UsageError
 
 def isotropy(
     texts: Annotated[
-        str, typer.Argument(help="A file with a text a line, or .jsonl with text or words; - for stdin.")
+        str, typer.Argument(help="A file with a text per line, or .jsonl with text or words; - for stdin.")
     ],
     model: o.Model = "english",
     layers: Annotated[

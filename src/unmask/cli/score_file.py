@@ -58,7 +58,7 @@ def score_file(
     from unmask.inference.sentences import Reader
 
     if query.candidates == "all":
-        raise UsageError("a file's pairs are joined on a number of candidates a blank: give one, or auto")
+        raise UsageError("a file's pairs are joined on a number of candidates per blank: give one, or auto")
     settings = ScoreSettings(
         model=model,
         scores=SCORES if scores == "all" else o.parse_names(scores),

@@ -26,7 +26,7 @@ from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.word_marks import ends_in_mark, word_parts
 
 SHOWN = 5
-"""How many likely tokens a side, beside the true one, the small table of a joint in the report has."""
+"""How many likely tokens per side, beside the true one, the small table of a joint in the report has."""
 
 
 class Evaluator:

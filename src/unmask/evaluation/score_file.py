@@ -94,7 +94,7 @@ class LineScorer:
         )
 
     def __call__(self, lines: list[Line]) -> list[Record]:
-        """Score some lines; one record a line, in their order."""
+        """Score some lines; one record per line, in their order."""
         records = [self._record(number, text) for number, text in lines]
         scored = [(record, sentence) for record, sentence in records if sentence is not None]
         found = self._score([sentence for _, sentence in scored])
@@ -171,7 +171,7 @@ def score_file(
     """Score the lines of a file and yield their records, in the file's order.
 
     Args:
-        path: the file, a sentence a line.
+        path: the file, a sentence per line.
         settings: what to score by.
         out: a file of records; those that it holds are not made again.
         lengths: the distribution of lengths that makes the chains a model over texts of any length.

@@ -6,7 +6,7 @@ A data set is named as people write it on the command line:
   `sentence2`), or any with `premise`, `hypothesis`, `label`. Premise and hypothesis are two sentences. Lines
   without a gold label (`-`, or none) are counted and left out, as the task has it;
 - `xsum=FILE`: one summary a line, or json lines with a `summary`;
-- `text=FILE`: one sentence a line;
+- `text=FILE`: one sentence per line;
 - `hub:NAME`: a data set of the hub, or a directory that holds one, read by `datasets`.
 
 Files may be gzipped. Blank lines are no sentences; damage is told with the file and the line.
@@ -212,5 +212,5 @@ READERS: dict[str, Callable[[Path, Sentences], None]] = {
 EXPECTED = {
     "snli": "labeled pairs of sentences",
     "xsum": "one summary a line",
-    "text": "one sentence a line",
+    "text": "one sentence per line",
 }

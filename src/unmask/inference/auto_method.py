@@ -45,7 +45,7 @@ from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
-NO_GRID = "; a grid, which joins them all at once, would hold a few candidates a blank and nothing else"
+NO_GRID = "; a grid, which joins them all at once, would hold a few candidates per blank and nothing else"
 NO_GRID_TO_SCORE = "; a grid gives no probability to a token that is not among its candidates"
 
 
@@ -109,7 +109,7 @@ def _grid(
     missing = tuple(1 - (1 - cut) * (1 - lost) for cut, lost in left)
     held = max(len(s) for s in table.supports)  # more than asked for, if more were to be included
     reason = (
-        f"{_count(cloze)}: the grid of {held} candidates a blank, whose {passes_of_grid(blanks, held):,} "
+        f"{_count(cloze)}: the grid of {held} candidates per blank, whose {passes_of_grid(blanks, held):,} "
         f"forward passes are affordable (up to {AFFORDABLE_PASSES:,} by itself, {MOST_PASSES:,} when asked "
         f"for); up to {100 * max(missing):.0f} % of a blank's mass, with all blank, is on no candidate"
     )

@@ -1,4 +1,4 @@
-"""Cross conditionals: the model asked about K tokens a side, and the rest completed.
+"""Cross conditionals: the model asked about K tokens per side, and the rest completed.
 
 With K tokens at B one knows K whole columns of p(a|b); with K at A, K whole rows of p(b|a): 2K + 1 forward
 passes instead of 2V + 1. The unevaluated columns and rows are completed, so that the result is still a
@@ -110,7 +110,7 @@ def cross_conditionals(
     seed: int = 0,
     progress: Progress = silent,
 ) -> PairConditionals:
-    """Ask the model about `candidates` tokens a side and complete the rest.
+    """Ask the model about `candidates` tokens per side and complete the rest.
 
     Args:
         mlm: the model.

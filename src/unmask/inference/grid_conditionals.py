@@ -42,7 +42,7 @@ def passes_of_grid(blanks: int, candidates: int) -> int:
 
 
 def affordable_candidates(blanks: int, passes: int = AFFORDABLE_PASSES) -> int:
-    """Return the most candidates a blank that a number of passes affords."""
+    """Return the most candidates per blank that a number of passes affords."""
     candidates = 1
     while passes_of_grid(blanks, candidates + 1) <= passes and (candidates + 1) ** blanks <= LARGEST_TABLE:
         candidates += 1
@@ -77,7 +77,7 @@ def grid_conditionals(
     include: tuple[tuple[int, ...], ...] | None = None,
     progress: Progress = silent,
 ) -> GridConditionals:
-    """Ask the model about every combination of `candidates` tokens a blank.
+    """Ask the model about every combination of `candidates` tokens per blank.
 
     Args:
         mlm: the model.

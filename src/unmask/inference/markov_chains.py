@@ -15,7 +15,7 @@
   (`mrf-prob`) or sum_i logit(x_i | x_-i) (`mrf-logit`), as the constructions of those names (Goyal et al.
   2022). Each proposal costs n passes, for the weight.
 
-All chains move together, a batch of passes a step. Draws begin after `burn_in` sweeps, `thin` sweeps apart;
+All chains move together, a batch of passes per step. Draws begin after `burn_in` sweeps, `thin` sweeps apart;
 the sweeps between them are kept for the diagnostics.
 """
 

@@ -106,7 +106,7 @@ def score_sentences(
         name: one of `SCORES`.
         support: the tokens that a sentence may hold, over which the model's answers are normalised; every
             token by default.
-        candidates: tokens a blank on which `ag-chain` joins a pair.
+        candidates: tokens per blank on which `ag-chain` joins a pair.
         progress: told of the forward passes.
     """
     return SentenceScorer(mlm, [name], support=support, candidates=candidates)(sentences, progress)[name]
@@ -145,7 +145,7 @@ class SentenceScorer:
         mlm: the model.
         names: the scores.
         support: the tokens that a sentence may hold; every token by default.
-        candidates: tokens a blank on which `ag-chain` joins a pair.
+        candidates: tokens per blank on which `ag-chain` joins a pair.
     """
 
     def __init__(

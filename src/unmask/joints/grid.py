@@ -1,7 +1,7 @@
 """GridJoint: the Arnold-Gokhale joint of n blanks on a grid of candidates.
 
 Each blank may hold its K candidates and nothing else, so the joint is a table of K^n cells, and asking the
-model what it takes costs K^(n-1) forward passes a blank. `GridConditionals` are what the model says on the
+model what it takes costs K^(n-1) forward passes per blank. `GridConditionals` are what the model says on the
 grid, n tables of one shape; `unmask.kernels.grid_solver` turns them into one joint.
 
 The conditionals are normalised over the candidates. What is cut off by that is kept beside them: the mass

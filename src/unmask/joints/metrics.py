@@ -74,7 +74,7 @@ def marginals_of(joint: PairJoint) -> Marginals:
 
 
 def _marginals_of_probabilities(joint: PairJoint) -> Marginals:
-    """Sum probabilities in the tables' own precision: an exponential a cell."""
+    """Sum probabilities in the tables' own precision: an exponential per cell."""
     dtype = joint.conditionals.dtype
     n_a, n_b = counts_of(joint.conditionals)
     a, b = torch.empty_like(n_a), torch.zeros_like(n_b)

@@ -119,7 +119,7 @@ class MaskedLM:
 
     @torch.inference_mode()
     def states_at(self, ids: Tensor, positions: Sequence[int], progress: Progress = silent) -> Tensor:
-        """Return the states at several positions from one pass a text, [texts, positions, features]."""
+        """Return the states at several positions from one pass per text, [texts, positions, features]."""
         everywhere = torch.tensor(positions, dtype=torch.long).expand(len(ids), -1)
         return self.states_each(ids, everywhere, progress)
 

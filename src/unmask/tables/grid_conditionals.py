@@ -54,7 +54,7 @@ class GridConditionals:
         if n < 2 or any(t.ndim != n or t.shape != tables[0].shape or 0 in t.shape for t in tables):
             shapes = ", ".join(str(list(t.shape)) for t in tables)
             raise UsageError(
-                f"expected n tables of one shape with n axes, n at least 2, one table a blank, got {shapes}"
+                f"expected n tables of one shape with n axes, n at least 2, one table per blank, got {shapes}"
             )
         if not all(t.is_floating_point() and torch.isfinite(t).all() for t in tables):
             raise UsageError(

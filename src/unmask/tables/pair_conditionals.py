@@ -3,7 +3,7 @@
 `PairConditionals` holds, for a pair of blanks A and B in a fixed context, log p(a|b) and log p(b|a) for all
 tokens of the support, and log m(a), log m(b), the distributions when both are blank. All tables are laid out
 [a, b]: log p(a|b) sums to one down a column, log p(b|a) along a row. Raw logits are log-probabilities plus
-one number a context, so that number is kept (`a_log_z` for each b, `b_log_z` for each a) instead of two
+one number per context, so that number is kept (`a_log_z` for each b, `b_log_z` for each a) instead of two
 further tables.
 
 A row or a column may stand for several unlikely tokens at once (`unmask.tables.token_groups`): tables then
