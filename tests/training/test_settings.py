@@ -9,7 +9,9 @@ from unmask.training.settings import Settings, read_settings
 
 def test_a_file_is_read_and_overridden(tmp_path):
     path = tmp_path / "settings.toml"
-    path.write_text('corpora = ["a.txt"]\nrate = 0.4\nsteps = 2000\nbody_rate = 1\n[shares]\na = 1.0\n')
+    path.write_text(
+        'corpora = ["a.txt"]\nmlm_probability = 0.4\nmax_steps = 2000\nencoder_lr = 1\n[shares]\na = 1.0\n'
+    )
     settings = read_settings(path, max_steps=700, seed=None)
     assert (settings.mlm_probability, settings.max_steps, settings.seed, settings.encoder_lr) == (
         0.4,
@@ -43,7 +45,7 @@ def test_a_file_is_read_and_overridden(tmp_path):
         ("head_lr = -1.0", "head_lr above 0"),
         ("dropout = 2.0", "dropout"),
         ("seed = -1", "seed of at least 0"),
-        ("vocabulary = -5", "vocabulary of at least 0"),
+        ("vocab_size = -5", "vocab_size of at least 0"),
         ("eval_one_in = 1", "leaves none to train on"),
         ('layers = ["a"]', "numbers of layers"),
         ('[shares]\na = "x"', "number as each"),

@@ -1,7 +1,7 @@
 """Preconditioned conjugate gradients: solves H x = t for a symmetric positive semidefinite H.
 
 The preconditioner is the diagonal D of H. `ridge` D is added to H, so that where H nearly vanishes the
-solution is long but finite (Hestenes & Stiefel 1952). All in float64.
+solution is long but finite. The method is that of Hestenes and Stiefel, in the precision of `target`.
 """
 
 from __future__ import annotations

@@ -89,4 +89,4 @@ def _by_label(labels: Sequence[str], table: Any) -> dict[str, dict[str, Any]]:
 
 
 def _macro(by_label: dict[str, dict[str, Any]]) -> float:
-    return float(sum(row["f1"] for row in by_label.values())) / max(len(by_label), 1)
+    return float(sum(row["f1"] for row in by_label.values()) / max(len(by_label), 1))
