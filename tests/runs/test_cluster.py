@@ -15,7 +15,7 @@ import ray_work
 from unmask.errors import RunError, UsageError
 from unmask.runs.cluster import _check_reachable, spread
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 
 
 @pytest.fixture(autouse=True)

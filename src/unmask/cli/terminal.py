@@ -88,7 +88,9 @@ class Ticker(Bar):
         super().started(stage, total)
 
     def resumed(self, done: int, total: int, torn: bool) -> None:
-        """Say how much of the work was done before."""
+        """Say how much of the work was done before; nothing for finished quick work."""
+        if done == total and not (torn or self._closing):
+            return
         again = "; the last one was cut off and is done anew" if torn else ""
         sys.stderr.write(f"resuming: {done} of {total} {self._unit} are done{again}\n")
 
