@@ -316,9 +316,7 @@ def test_an_unknown_start(settings, tmp_path):
 
 
 def test_a_loss_that_is_lost_stops_the_run(settings, tmp_path):
-    wild = replace(
-        settings, encoder_lr=1e30, head_lr=1e30, max_grad_norm=0.0, logging_steps=1, optimizer="adamw"
-    )
+    wild = replace(settings, encoder_lr=1e30, head_lr=1e30, max_grad_norm=0.0, logging_steps=1)
     refusal(RunError, "lower encoder_lr", wild, tmp_path / "run")
 
 
