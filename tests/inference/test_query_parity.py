@@ -94,7 +94,7 @@ QUESTIONS = ("Fill", "Score", "Sample", "Compare", "Conditional", "Map", "Compat
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_http(name: str, field: str) -> None:
     schemas = pytest.importorskip("unmask.web.request_schemas")
-    known = getattr(schemas, f"{name}Question").model_fields
+    known = getattr(schemas, f"{name}Request").model_fields
     if name in ("Compare", "Map") and field in OF_ONE_METHOD:
         assert field not in known
         return
@@ -109,7 +109,7 @@ def test_http(name: str, field: str) -> None:
 
 def test_http_has_every_option_of_every_construction() -> None:
     schemas = pytest.importorskip("unmask.web.request_schemas")
-    described = schemas.FillQuestion.model_json_schema()["$defs"]["Options"]["properties"]
+    described = schemas.FillRequest.model_json_schema()["$defs"]["Options"]["properties"]
     for method, kind in unmask.CONSTRUCTIONS.items():
         for name, spec in declared_options(kind).items():
             assert method in described[name]["description"].split(": ")[0].split(", ")
