@@ -108,12 +108,12 @@ def _parse_pair(text: str, vocabulary: Vocabulary, window: int, *, truncate: boo
     cloze = parse_blanks(text, vocabulary, window, truncate=truncate)
     if len(cloze.blanks) == 1:
         raise UsageError(
-            "constructions differ for two blanks only, and the text has one: fill it with any one method"
+            "expected a text with two blanks to compare methods, got one: use fill, where all methods agree"
         )
     if len(cloze.blanks) > 2:
         raise UsageError(
-            f"constructions are compared on two blanks, and the text has {len(cloze.blanks)}: leave two, or "
-            f"fill them by one method"
+            f"expected a text with two blanks to compare methods, got {len(cloze.blanks)}: leave two, or use "
+            f"fill with one method"
         )
     return cloze
 

@@ -30,8 +30,8 @@ class TestText:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("The man is here.", r"the text has no blank: write [MASK], ___ or the model's own [MASK]"),
-            ("", "got an empty one: write it with [MASK] or ___"),
+            ("The man is here.", r"the text has no blank: write [MASK] or ___"),
+            ("", "got an empty one: write [MASK] or ___"),
             (" \n\t ", "got an empty one"),
             ("[CLS] [SEP] [PAD]", "no blank"),
             (
@@ -68,7 +68,7 @@ class TestText:
             ("The [MASK] is here.", "nothing is marked to be scored"),
             ("The {man} [MASK] here.", "both braces and a blank ([MASK])"),
             ("The {ol}d man", "cut the token 'old' of this model: put them around the whole word"),
-            ("The {日} man", "'[UNK]' (id 6) is what this model reads where it knows no token"),
+            ("The {日} man", "'[UNK]' (id 6) is this model's unknown token"),
             ("The {[SEP]} man", "'[SEP]' (id 8) is a special or unused token"),
             ("{man}" + " old" * 100, "window holds 64: shorten it, or ask for truncation (--truncate)"),
         ],

@@ -33,7 +33,7 @@ class TestFill:
         assert (answer["method"], answer["candidates"], answer["support_sizes"]) == ("grid", 4, [4, 4, 4])
         assert answer["solver"]["converged"]
         assert len(answer["mass_outside_support"]) == 3
-        assert "the grid of 4 candidates a blank" in answer["notes"][-1]
+        assert "the grid of 4 candidates per blank" in answer["notes"][-1]
         assert sum(f["probability"] for f in answer["fillings"]) < 1
 
     def test_a_cost_that_nobody_reads_is_told_by_its_power_of_ten(self, run: Run, bert: str) -> None:
@@ -78,14 +78,14 @@ class TestFill:
         for given in (["--method", "hcb"], ["-k", 0], ["--support", "zzz"], ["--include", "qq"]):
             outcome = run("fill", "The ___", "--words", *given, "-m", bert)
             assert outcome.code == 2
-            assert "is not for --words" in outcome.line
+            assert "has no effect with --words" in outcome.line
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
             ([THREE, "--include", "nosuchword"], "nosuchword"),
             ([THREE, "--completion", "zzz"], "completion: expected 'learned' or 'plain', got 'zzz'"),
-            ([THREE, "--method", "all"], "constructions are compared on two blanks, and the text has 3"),
+            ([THREE, "--method", "all"], "expected a text with two blanks to compare methods, got 3"),
             (["The ___", "--pieces", 2], "--pieces is for whole words: give --words too"),
             (["[MASK] " * 16, "--method", "grid"], "2,097,152: take --method chain"),
             (
@@ -107,7 +107,7 @@ class TestFill:
         included = ("--include", "dog", "--include", "man", "--include", "house")
         command = ("fill", THREE, "-m", bert, "--json", "--method", "grid", "-k", 2)
         told = parsed(run(*command, *included))["notes"][-1]
-        assert "the grid of 3 candidates a blank, whose 27 forward passes" in told
+        assert "the grid of 3 candidates per blank, 27 forward passes" in told
         assert "e+" not in told
         told = parsed(run("fill", "The [MASK] here", "-m", bert, "--json", "--method", "chain"))["notes"][-1]
         assert told == "1 blank: the model's own answer, as by every method"
@@ -144,7 +144,7 @@ class TestScoreFile:
         path.write_text("the old man\n\na dog is\n")
         outcome = run("score", path, "-m", bert, "--scores", "pll,chain")
         rows = [line.split("\t") for line in outcome.out.splitlines()]
-        assert rows[0] == ["line", "tokens", "pll", "pll a token", "chain", "chain a token", "text"]
+        assert rows[0] == ["line", "tokens", "pll", "pll per token", "chain", "chain per token", "text"]
         for row in rows[1], rows[3]:
             assert [float(row[3]) * 3, float(row[5]) * 3] == pytest.approx(
                 [float(row[2]), float(row[4])], abs=2e-4
@@ -159,7 +159,7 @@ class TestScoreFile:
         plain, outcome = run(*command), run(*command, "--lengths", "uniform:4")
         rows = [line.split("\t") for line in outcome.out.splitlines()]
         chain = "chain, any length"
-        assert rows[0] == ["line", "tokens", "pll", "pll a token", chain, f"{chain} a token", "text"]
+        assert rows[0] == ["line", "tokens", "pll", "pll per token", chain, f"{chain} per token", "text"]
         before = [line.split("\t") for line in plain.out.splitlines()]
         for row, old in zip(rows[1:], before[1:], strict=True):
             assert row[2] == old[2]
@@ -203,7 +203,7 @@ class TestScoreFile:
         path = tmp_path / "empty.txt"
         path.write_text("")
         outcome = run("score", path, "-m", bert, "--scores", "pll")
-        assert (outcome.code, outcome.out) == (0, "line\ttokens\tpll\tpll a token\ttext\n")
+        assert (outcome.code, outcome.out) == (0, "line\ttokens\tpll\tpll per token\ttext\n")
 
     def test_what_is_refused_prints_no_heads(self, run: Run, bert: str, tmp_path: Path) -> None:
         path = tmp_path / "latin.txt"
@@ -288,7 +288,7 @@ class TestSample:
         outcome = run(*command, "--thin", 1, "-n", 4, "-m", bert)
         assert outcome.code == 0
         assert "--method gibbs" in outcome.err
-        assert "1 a chain after the burn-in" in outcome.err
+        assert "1 per chain after the burn-in" in outcome.err
         assert "20 are needed, so take --thin 20 or more, or -n 77 or more" in outcome.err
 
     def test_the_defaults_tell_whether_the_chains_have_settled(self, run: Run, bert: str) -> None:
@@ -315,11 +315,20 @@ class TestSample:
             (["The [MASK]", "--sampler", "gibbs", "--chains", 0], "at least 1 chains"),
             (["The [MASK]", "--sampler", "metropolis", "--energy", "x"], "unknown energy 'x'"),
             (["The [MASK]", "--sampler", "gibbs", "--option", "pivot=1"], "not for gibbs"),
-            (["The [MASK]", "--sampler", "gibbs", "--method", "magic"], "--method is not for gibbs"),
-            (["The [MASK]", "--sampler", "gibbs", "--energy", "zzz"], "--energy is not for gibbs"),
-            (["The [MASK]", "--sampler", "gibbs", "-k", 0], "--candidates is not for gibbs"),
-            (["The [MASK]", "--chains", 0], "--chains is not for joint"),
-            (["The [MASK]", "--sampler", "chain", "--thin", 0], "--thin is not for chain"),
+            (
+                ["The [MASK]", "--sampler", "gibbs", "--method", "magic"],
+                "--method has no effect with --sampler gibbs",
+            ),
+            (
+                ["The [MASK]", "--sampler", "gibbs", "--energy", "zzz"],
+                "--energy has no effect with --sampler gibbs",
+            ),
+            (
+                ["The [MASK]", "--sampler", "gibbs", "-k", 0],
+                "--candidates has no effect with --sampler gibbs",
+            ),
+            (["The [MASK]", "--chains", 0], "--chains has no effect with --sampler joint"),
+            (["The [MASK]", "--sampler", "chain", "--thin", 0], "--thin has no effect with --sampler chain"),
             ([THREE, "--sampler", "block-gibbs", "-k", 0], "candidates: expected a whole number from 1 on"),
             ([THREE, "--sampler", "block-gibbs", "-k", "all"], "1 candidate or more"),
             ([THREE, "--sampler", "block-gibbs", "-k", -3], "got -3"),

@@ -34,7 +34,7 @@ def test_many_blanks_get_the_chain_of_pairs_with_the_reason(bert):
         assert isinstance(joint, Chain)
         assert joint.diagnostics.options["block"] == 2
         assert f"{blanks} blanks: the chain of pairs (joined by ag, every token" in joint.cloze.notes[-1]
-        assert "would hold a few candidates a blank and nothing else" in joint.cloze.notes[-1]
+        assert "covers only a few candidates per blank" in joint.cloze.notes[-1]
 
 
 def test_what_is_for_pairs_names_what_joins_more(bert):
@@ -51,7 +51,7 @@ def test_a_grid_that_holds_every_token_is_taken_by_itself(bert):
     assert isinstance(unmask.fill(THREE, mlm=bert, support=26, candidates=4), Chain)
     asked = unmask.fill(THREE, mlm=bert, method="grid")
     assert isinstance(asked, GridJoint)
-    assert "3 blanks: the grid of 26 candidates a blank, whose 2,028 forward passes" in asked.cloze.notes[-1]
+    assert "3 blanks: the grid of 26 candidates per blank, 2,028 forward passes" in asked.cloze.notes[-1]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_the_affordable_grid_is_the_largest_within_the_limit():
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"candidates": "all"}, "more combinations than can be asked about"),
+        ({"candidates": "all"}, "too many combinations for"),
         ({"candidates": 0}, "candidates: expected a whole number from 1 on"),
         ({"candidates": 513}, "from 1 to 512 candidates"),
         ({"candidates": "many"}, "candidates: expected .*'auto' or 'all', got 'many'"),

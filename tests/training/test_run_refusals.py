@@ -43,7 +43,7 @@ def test_a_vocabulary_larger_than_the_corpus_supports(settings, tmp_path):
 
 
 def test_a_fresh_model_without_tokenizer_or_vocabulary(settings, tmp_path):
-    refusal(UsageError, "needs a tokenizer", replace(settings, vocab_size=0), tmp_path / "run")
+    refusal(UsageError, "needs a vocabulary", replace(settings, vocab_size=0), tmp_path / "run")
 
 
 @pytest.mark.parametrize("content", ['{"colour": "blue"}', "[1, 2]"])

@@ -33,7 +33,7 @@ def explain(
     joint = api.fill(question, mlm=mlm, progress=bar)
     if not isinstance(joint, PairJoint):
         count = "one blank" if joint.blanks == 1 else f"{joint.blanks} blanks"
-        raise UsageError(f"there is nothing to explain about {count}: give a text with two")
+        raise UsageError(f"expected a text with two blanks to explain, got {count}: use unmask fill")
     answer = explain_answer(joint, mlm)
     if json:
         print_json(answer)
@@ -51,12 +51,12 @@ def show(answer: dict[str, Any]) -> None:
     ]
     print_table("the likeliest filling", ["", "text", f"probability ({answer['method']})"], rows, numbers={2})
     if independent["ids"] == joint["ids"]:
-        say("Here the two agree: the best token of each blank goes with the best of the other.")
+        say("The two agree: the best token of each blank also goes with the best of the other.")
     else:
         for line in _verdict(independent, joint):
             say(line)
     gain = answer["mutual_information"]
-    say(f"The blanks share {gain:.2f} nats of information, which independent answers take to be 0.")
+    say(f"The mutual information of the blanks is {gain:.2f} nats; independent predictions take it to be 0.")
     say(basis(answer))
 
 
@@ -71,9 +71,9 @@ def _verdict(independent: dict[str, Any], joint: dict[str, Any]) -> list[str]:
     times = math.exp(joint["model_log_score"] - independent["model_log_score"])
     shown = f"{times:,.0f}" if times >= 10 else f"{times:.2g}"
     return [
-        f"With both blank, the model gives '{token}' {percent(alone)}; "
-        f"once it sees '{other}' in the {where} blank, {percent(given)}.",
-        f"By the model's own conditionals, p(a|b) p(b|a), the joint answer is {shown} times as good.",
+        f"With both blanks masked, the model gives '{token}' {percent(alone)}; "
+        f"with '{other}' in the {where} blank, {percent(given)}.",
+        f"The model's own p(a|b) p(b|a) is {shown} times higher for the joint answer.",
     ]
 
 

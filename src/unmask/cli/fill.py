@@ -49,7 +49,7 @@ def fill(
         o.refuse_given(
             ctx,
             set(SPECS) - {"text", "truncate"},
-            "is not for --words, which has its own rule, the chain of single tokens: leave it out",
+            "has no effect with --words, which always uses the chain of single tokens: leave it out",
         )
         mlm = o.open_model(model, device, memory, allow_pickle, Bar())
         answer = words_of(Query(**query), mlm, top, pieces)
@@ -120,7 +120,7 @@ def show(answer: dict[str, Any]) -> None:
     if blanks > 1:
         line += f", mutual information {answer['mutual_information']:.3f} nats"
     if answer["mass_outside_candidates"] is not None:
-        line += f", {100 * answer['mass_outside_candidates']:.1f} % of the mass outside the candidates"
+        line += f", {100 * answer['mass_outside_candidates']:.1f} % of the joint outside the candidates"
     say(line)
     say(basis(answer))
 

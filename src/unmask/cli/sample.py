@@ -77,7 +77,9 @@ def sample(
     template = text if text is not None else template
     if sampler not in UNUSED:
         raise UsageError(f"unknown sampler '{sampler}': expected one of {', '.join(UNUSED)}")
-    o.refuse_given(ctx, UNUSED[sampler], f"is not for {sampler}: leave it out, or take another --sampler")
+    o.refuse_given(
+        ctx, UNUSED[sampler], f"has no effect with --sampler {sampler}: leave it out, or use another"
+    )
     question, bar = _query(template, sampler, query), Bar()
     seed = question.seed
     mlm = o.open_model(model, device, memory, allow_pickle, bar)

@@ -115,7 +115,7 @@ def show(answer: dict[str, Any]) -> None:
         for b in answer["blanks"]
     ]
     other = "other" if len(rows) < 3 else "others"
-    columns = ["token", f"log-prob., the {other} unknown", f"log-prob., the {other} given"]
+    columns = ["token", "marginal log-prob.", f"log-prob. given the {other}"]
     print_table(answer["text"], columns, rows, numbers={1, 2})
     say(basis(answer))
 
@@ -123,7 +123,7 @@ def show(answer: dict[str, Any]) -> None:
 def show_blocks(answer: dict[str, Any]) -> None:
     """Print what each block of a chain adds."""
     rows = [["  ".join(b["tokens"]), f"{b['log_prob']:.4f}"] for b in answer["blocks"]]
-    print_table(answer["text"], ["block", "log-prob., given the blocks above"], rows, numbers={1})
+    print_table(answer["text"], ["block", "log-prob. given the blocks above"], rows, numbers={1})
     say(basis(answer))
 
 

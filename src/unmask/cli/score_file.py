@@ -104,10 +104,10 @@ def score_file(
 def show(records: Any, columns: dict[str, tuple[str, str]]) -> None:
     """Print a row for each line as it comes, tabs between the columns, and the sums at the end.
 
-    `columns` gives each score's head, and which of its numbers stands below it, in all and a token.
+    `columns` gives each score's head, and which of its numbers stands below it, in total and per token.
     """
     heads = [head for head, _ in columns.values()]
-    both = [name for head in heads for name in (head, f"{head} a token")]
+    both = [name for head in heads for name in (head, f"{head} per token")]
     head = "\t".join(["line", "tokens", *both, "text"])
     tokens, lines, missing = 0, 0, 0
     sums = [0.0] * len(columns)
@@ -132,4 +132,4 @@ def show(records: Any, columns: dict[str, tuple[str, str]]) -> None:
     if tokens:
         means = "; ".join(f"{head} {total / tokens:.4f}" for head, total in zip(heads, sums, strict=True))
         empty = f", {missing} without a score" if missing else ""
-        tell([f"{lines} sentences of {tokens:,} tokens{empty}; nats a token: {means}"])
+        tell([f"{lines} sentences of {tokens:,} tokens{empty}; nats per token: {means}"])

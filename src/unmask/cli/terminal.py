@@ -167,12 +167,12 @@ def basis(answer: dict[str, Any]) -> str:
     """Say in one line what an answer rests on."""
     how = f"{answer['passes']:,} forward pass{'es' if answer['passes'] > 1 else ''}"
     if answer["conditionals"] == "cross":
-        how = f"{answer['candidates']} candidates per side, {answer['completion']} completion, {how}"
+        how = f"{answer['candidates']} candidates per blank, {answer['completion']} completion, {how}"
         if answer["estimated_error"] is not None and answer.get("method", "ag").startswith("ag"):
-            how += f", log-probabilities good to about {answer['estimated_error']:.2g}"
+            how += f", log-probabilities good to about {answer['estimated_error']:.2g} nats"
     tokens = " and ".join(f"{size:,}" for size in dict.fromkeys(answer["support_sizes"]))
     outside = max(answer["mass_outside_support"])
-    cut = f" (the likeliest; {100 * outside:.2g} % of the mass lies outside)" if outside else ""
+    cut = f" (the likeliest; the others hold {100 * outside:.2g} % of the mass)" if outside else ""
     if not answer.get("solver", {}).get("converged", True):
         how += "; the solver has NOT converged"
     return f"{answer['model']}: {tokens} tokens per blank{cut}; {how}"

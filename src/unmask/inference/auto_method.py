@@ -45,7 +45,7 @@ from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
-NO_GRID = "; a grid, which joins them all at once, would hold a few candidates per blank and nothing else"
+NO_GRID = "; --method grid joins all blanks at once, but covers only a few candidates per blank"
 NO_GRID_TO_SCORE = "; a grid gives no probability to a token that is not among its candidates"
 
 
@@ -109,9 +109,9 @@ def _grid(
     missing = tuple(1 - (1 - cut) * (1 - lost) for cut, lost in left)
     held = max(len(s) for s in table.supports)  # more than asked for, if more were to be included
     reason = (
-        f"{_count(cloze)}: the grid of {held} candidates per blank, whose {passes_of_grid(blanks, held):,} "
-        f"forward passes are affordable (up to {AFFORDABLE_PASSES:,} by itself, {MOST_PASSES:,} when asked "
-        f"for); up to {100 * max(missing):.0f} % of a blank's mass, with all blank, is on no candidate"
+        f"{_count(cloze)}: the grid of {held} candidates per blank, {passes_of_grid(blanks, held):,} forward "
+        f"passes (auto takes up to {AFFORDABLE_PASSES:,}, the limit is {MOST_PASSES:,}); it leaves out up to "
+        f"{100 * max(missing):.0f} % of a blank's probability with all blanks masked"
     )
     known = replace(table.diagnostics, mass_outside_support=missing, reason=reason)
     return GridJoint(replace(table, diagnostics=known, cloze=_noted(cloze, reason)), **options)
@@ -155,8 +155,8 @@ def _chain(
         shown = "in the order " + ", ".join(str(b) for b in order)
     largest = max(supports, key=len)
     joined = tokens_joined((largest, largest), count)
-    on = "every token" if joined >= len(largest) else f"{joined} candidates"
-    what = "single blanks" if block == 1 else f"pairs (joined by {pairwise}, {on} a blank)"
+    on = "every token" if joined >= len(largest) else f"{joined} candidates per blank"
+    what = "single blanks" if block == 1 else f"pairs (joined by {pairwise}, {on})"
     reason = f"{_count(cloze)}: the chain of {what}, {shown}"
     if blanks == 1:  # a chain of nothing: there is no order, and no pair to join
         reason = "1 blank: the model's own answer, as by every method"

@@ -174,13 +174,13 @@ def _law(sampler: str, blanks: int) -> list[str]:
         return []
     if blanks == 2:
         return [
-            "the model's conditionals need not fit together, so what these chains settle at depends on which "
-            "blank is redrawn last: for two blanks --method gibbs, without --sampler, computes that law, the "
-            "mean of both cases, and draws from it"
+            "the model's conditionals need not come from one joint, so what these chains draw from depends "
+            "on which blank is redrawn last: to draw from the mean of both cases exactly, use --method gibbs "
+            "without --sampler"
         ]
     return [
-        "the model's conditionals need not fit together, so these chains settle at no joint that could "
-        "be written down: use --sampler chain or metropolis for draws from a known distribution"
+        "the model's conditionals need not come from one joint, so the distribution that these chains draw "
+        "from has no formula: use --sampler chain or metropolis to draw from a known distribution"
     ]
 
 
@@ -189,8 +189,8 @@ def verdict(diagnostics: dict[str, dict[str, float | None]], chains: int, draws:
     sweeps = draws * thin
     if sweeps < FEWEST_SWEEPS:
         return [
-            f"too few sweeps to judge whether the chains have settled, {sweeps} a chain after the burn-in: "
-            f"{FEWEST_SWEEPS} are needed, so take --thin {-(-FEWEST_SWEEPS // draws)} or more, or -n "
+            f"too few sweeps to judge whether the chains have settled: {sweeps} per chain after the burn-in, "
+            f"{FEWEST_SWEEPS} are needed; take --thin {-(-FEWEST_SWEEPS // draws)} or more, or -n "
             f"{chains * (-(-FEWEST_SWEEPS // thin) - 1) + 1} or more"
         ]
     if chains == 1:

@@ -91,7 +91,7 @@ def grid_conditionals(
     if n < 2:
         raise UsageError("a grid is for two blanks or more: one blank needs no construction")
     if candidates < 1:
-        raise UsageError(f"expected at least 1 candidate a blank, got {candidates}")
+        raise UsageError(f"expected at least 1 candidate per blank, got {candidates}")
     kept, alone, passes = choose_candidates(mlm, cloze, supports, candidates, include)
     check_grid(n, max(len(s) for s in kept))
     tables, outside = [], []

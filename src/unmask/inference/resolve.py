@@ -54,8 +54,7 @@ def check_many_blanks(query: Query, cloze: Cloze) -> None:
         )
     if query.candidates == "all":
         raise UsageError(
-            f"all candidates at {blanks} blanks are more combinations than can be asked about: "
-            f"give a number, or auto"
+            f"candidates 'all' is too many combinations for {blanks} blanks: give a number, or 'auto'"
         )
     if isinstance(query.candidates, int) and query.candidates > MOST_CANDIDATES:
         raise UsageError(f"expected from 1 to {MOST_CANDIDATES} candidates per blank, got {query.candidates}")

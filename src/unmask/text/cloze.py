@@ -72,16 +72,13 @@ def parse_blanks(text: str, vocabulary: Vocabulary, window: int, *, truncate: bo
     """Read a text whose blanks are to be filled."""
     if not text.strip():
         raise UsageError(
-            "expected a text with blanks, got an empty one: write it with [MASK] or ___ for a blank"
+            "expected a text with blanks, got an empty one: write [MASK] or ___ for each token to be filled"
         )
     check_encoding(text)
     tokenizer = vocabulary.tokenizer
     pieces = _blank(vocabulary).split(text)
     if len(pieces) == 1:
-        raise UsageError(
-            "the text has no blank: write [MASK], ___ or the model's own "
-            f"{tokenizer.mask_token} for each token to be filled"
-        )
+        raise UsageError("the text has no blank: write [MASK] or ___ for each token to be filled")
     ids = tokenizer(tokenizer.mask_token.join(pieces), verbose=False)["input_ids"]
     blanks = tuple(i for i, token_id in enumerate(ids) if token_id == vocabulary.mask_id)
     cloze = Cloze(tuple(ids), blanks, tuple(pieces), vocabulary)

@@ -103,8 +103,8 @@ class Support:
             named = f"'{self.vocabulary.token(token_id)}' (id {token_id})"
             if token_id == self.vocabulary.tokenizer.unk_token_id:
                 raise UsageError(
-                    f"{named} is what this model reads where it knows no token: check the spelling, or take "
-                    f"the support 'all' to let a blank hold it"
+                    f"{named} is this model's unknown token, which a blank can't hold here: check the "
+                    f"spelling, or take the support 'all' to let it"
                 )
             if token_id in self.vocabulary.special_ids | self.vocabulary.unused_ids:
                 raise UsageError(

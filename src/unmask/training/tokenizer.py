@@ -53,7 +53,7 @@ def run_tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> t
     else:
         if not settings.vocab_size:
             raise UsageError(
-                "a fresh model needs a tokenizer or the size of a vocabulary to train: set one of them"
+                "a model from scratch needs a vocabulary: set tokenizer, or vocab_size to train one"
             )
         if last_checkpoint(directory) is not None:
             # the trainers break ties in no fixed order: another vocabulary would not be the checkpoints'

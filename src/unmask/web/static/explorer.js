@@ -208,7 +208,7 @@ function showMeasures(fill, pair) {
     $("compatibility-says").textContent = "";
   }
   const basis = [`${fill.passes.toLocaleString("en")} forward ${fill.passes === 1 ? "pass" : "passes"} of ${fill.model} over ${fill.support_sizes[0].toLocaleString("en")} tokens per blank`];
-  if (fill.conditionals === "cross") basis.push(`${fill.candidates} candidates per side, the rest completed (${fill.completion})`);
+  if (fill.conditionals === "cross") basis.push(`${fill.candidates} candidates per blank, the rest completed (${fill.completion})`);
   if (fill.mass_outside_candidates !== null) basis.push(`${percent(fill.mass_outside_candidates)} of the probability lies on pairs with a word outside the candidates`);
   if (fill.solver.converged === false) basis.push("the solver has NOT converged");
   $("basis").textContent = `This rests on ${[...basis, ...fill.notes].join("; ")}.`;
