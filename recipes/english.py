@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 from english_card import write_card
 from transformers import AutoModelForMaskedLM, AutoTokenizer
-from unmask.runs.directory import last_checkpoint
+from unmask.runs.checkpoints import last_checkpoint
 
 from unmask.errors import UsageError
 from unmask.training import Settings, read_settings, train

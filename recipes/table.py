@@ -272,8 +272,9 @@ def bias_table(found: dict[str, Any]) -> str:
 
 
 def difference_table(found: dict[str, Any]) -> str:
-    """Return the paired differences from the base, a row a method, a column a run, and all together."""
-    order = sorted(METHODS, key=lambda m: found["together"]["p_ppl"][m]["value"])
+    """Return the paired differences from the base, one row per method, one column per run."""
+    measured = [m for m in METHODS if m in found["together"]["p_ppl"]]
+    order = sorted(measured, key=lambda m: found["together"]["p_ppl"][m]["value"])
     rows = []
     for method in order:
         if method != BASE:

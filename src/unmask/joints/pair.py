@@ -232,6 +232,6 @@ class NormalisedJoint(PairJoint):
         for rows in self.conditionals.cached_blocks():
             weights = self.log_weight(rows, EVERYTHING)
             if not self.groups[1].ungrouped:
-                weights += self._log_count(1).to(weights.dtype)
+                weights = weights + self._log_count(1).to(weights.dtype)
             totals.append(weights.logsumexp(1).double() + self._log_count(0)[rows])
         return float(torch.cat(totals).logsumexp(0))
