@@ -22,9 +22,9 @@ from pathlib import Path
 import torch
 from english_card import write_card
 from transformers import AutoModelForMaskedLM, AutoTokenizer
-from unmask.runs.checkpoints import last_checkpoint
 
 from unmask.errors import UsageError
+from unmask.runs.checkpoints import last_checkpoint
 from unmask.training import Settings, read_settings, train
 from unmask.training.eval import score_alone
 from unmask.training.forward import Gathering
