@@ -27,7 +27,6 @@ exclude_patterns = ["_build"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-autodoc_preserve_defaults = True
 autodoc_type_aliases = {
     name: name for name in ("Candidates", "Completion", "Index", "SupportChoice", "Token", "Tokens")
 }

@@ -17,7 +17,7 @@ USES = {
     "mrf-logit": ("wang2019", "goyal2022", "torroba2023"),
     "mrf-prob": ("wang2019", "goyal2022", "torroba2023"),
     "hcb": ("besag1974", "torroba2023"),
-    "ag": (*AG, "anderson1965"),
+    "ag": (*AG, "anderson1965", "hestenes1952"),
     "ag-published": ("arnold1998", "torroba2023", "zermelo1929"),
     "ag-weighted": AG,
     "gibbs": ("heckerman2000", "grassmann1985"),

@@ -256,7 +256,7 @@ class TestFillings:
             (("日", "at"), "'日' is not in the model's vocabulary"),
             (("[SEP]", "at"), "special or unused token"),
             ((10_000, "at"), "10000 is no token of this model"),
-            (("man",), "expected 2 tokens, one a blank, got 1"),
+            (("man",), "expected 2 tokens, one per blank, got 1"),
         ],
     )
     def test_a_filling_that_is_not_one_token_a_blank_is_refused(

@@ -157,10 +157,10 @@ def test_auto_doubles_the_candidates_until_the_error_is_tolerable(english, wide)
         cross_conditionals(english, cloze, supports, "auto", ungrouped=50, tolerance=tolerance).diagnostics
         for tolerance in (1e-6, 10.0)
     )
-    assert lax["candidates"] == 64
-    assert strict["candidates"] == 512
-    assert strict["passes"] == 2 * 512 + 1  # none is asked about twice
-    assert strict["estimated_error"] < lax["estimated_error"] < 10
+    assert lax.candidates == 64
+    assert strict.candidates == 512
+    assert strict.passes == 2 * 512 + 1  # none is asked about twice
+    assert strict.estimated_error < lax.estimated_error < 10
 
 
 @pytest.mark.parametrize("candidates", [0, -1, TOKENS + 2])

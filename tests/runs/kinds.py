@@ -108,18 +108,17 @@ def train(home: Path, model: str, out: Path, other: bool) -> None:
 
     settings = Settings(
         corpora=(f"toy={home / 'corpus.txt'}",),
-        start=model,
+        init_from=model,
         max_length=32,
-        hold_out=10,
-        steps=6,
-        batch=4,
-        save_every=2,
-        evaluate_every=3,
-        evaluate_rows=4,
+        eval_one_in=10,
+        max_steps=6,
+        batch_size=4,
+        save_steps=2,
+        eval_steps=3,
+        eval_rows=4,
         dropout=0.1,
         compatibility=0.1,
-        optimizer="muon",
-        log_every=1,
+        logging_steps=1,
         seed=int(other),
     )
     start(settings, out)
@@ -128,7 +127,7 @@ def train(home: Path, model: str, out: Path, other: bool) -> None:
 def finetune(home: Path, model: str, out: Path, other: bool) -> None:
     from unmask.tasks import finetune as start
 
-    settings = task_toy.settings(home / "task", model, epochs=1, evaluate_every=2, dropout=0.1)
+    settings = task_toy.settings(home / "task", model, epochs=1, eval_steps=2, dropout=0.1)
     start(replace(settings, seed=int(other)), out)
 
 

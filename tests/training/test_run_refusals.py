@@ -163,7 +163,7 @@ def test_another_spelling_of_a_path_is_the_same_run(settings, tmp_path, monkeypa
 
 def test_more_steps_are_the_same_run(settings, tmp_path):
     claim(tmp_path / "run", settings)
-    claim(tmp_path / "run", replace(settings, steps=100, decay=50))
+    claim(tmp_path / "run", replace(settings, max_steps=100, decay_steps=50))
     assert json.loads((tmp_path / "run" / "settings.json").read_text())["settings"]["max_steps"] == 100
 
 

@@ -16,7 +16,7 @@ from typing import Annotated
 
 from unmask.diagnostics import SolverDiagnostics, SolverResult
 from unmask.joints.joint import check_enumerable
-from unmask.joints.options import Sweeps
+from unmask.joints.options import Sweeps, check_options
 from unmask.joints.table import TableJoint
 from unmask.kernels.grid_solver import solve
 from unmask.tables.grid_conditionals import GridConditionals
@@ -39,6 +39,7 @@ class GridJoint(TableJoint):
     def __init__(
         self, conditionals: GridConditionals, *, tolerance: GridTolerance = 1e-9, sweeps: Sweeps = 60
     ) -> None:
+        check_options("the grid", GridJoint, {"tolerance": tolerance, "sweeps": sweeps})
         check_enumerable(conditionals.supports, "a grid", "use fewer candidates per blank, or the chain")
         solved = solve(
             list(conditionals.tables), list(conditionals.alone), tolerance=tolerance, sweeps=sweeps
