@@ -136,4 +136,4 @@ def test_gold_keys_may_stand_elsewhere(tmp_path, corpus, checkpoint, run):
     found = json.loads(run(*scoring, "--gold", gold_beside(corpus)).out)["corpora"]
     assert found["bare"][BASELINE]["all"]["f1"] == pytest.approx(21 / 24)
     twice = run(*scoring, "--gold", gold_beside(corpus), "--gold", gold_beside(corpus))
-    assert "expected --gold once a corpus, got 2 for 1" in twice.line
+    assert "expected --gold once per corpus, got 2 for 1" in twice.line
