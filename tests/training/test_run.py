@@ -108,15 +108,15 @@ def learned(tmp_path_factory):
         max_length=40,
         next_sentence=True,
         eval_one_in=20,
-        max_steps=200,
+        max_steps=300,
         warmup_steps=20,
-        decay_steps=100,
+        decay_steps=150,
         batch_size=32,
-        encoder_lr=5e-3,
-        head_lr=5e-3,
-        eval_steps=100,
+        encoder_lr=2e-3,
+        head_lr=2e-3,
+        eval_steps=150,
         eval_rows=128,
-        save_steps=200,
+        save_steps=300,
         licence="mit",
         data_licences={"toy": "made here"},
     )
@@ -153,10 +153,10 @@ def test_a_finished_run_can_be_taken_further(learned, tmp_path):
     from dataclasses import replace
 
     settings, result, _ = learned
-    longer = replace(settings, max_steps=203, decay_steps=3)
+    longer = replace(settings, max_steps=303, decay_steps=3)
     again = train(longer, result.model.parent)
-    assert (result.model.parent / "checkpoint-203").is_dir()
-    assert max(entry["step"] for entry in again.history) == 203
+    assert (result.model.parent / "checkpoint-303").is_dir()
+    assert max(entry["step"] for entry in again.history) == 303
     assert again.history[: len(result.history) - 2] == result.history[: len(result.history) - 2]
 
 

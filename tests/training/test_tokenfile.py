@@ -55,7 +55,7 @@ def test_one_document_in_so_many_is_kept_for_evaluation(toy_tokens):
     assert len(none) == 0
 
 
-def test_holding_out_more_than_there_is_is_refused(toy_tokens):
+def test_evaluating_on_more_than_there_is_is_refused(toy_tokens):
     few = tokenfile.TokenFile("few", toy_tokens.ids, toy_tokens.starts[:6], np.zeros(1, dtype=np.int64))
-    with pytest.raises(UsageError, match="one in 100"):
+    with pytest.raises(UsageError, match="evaluate on one in 100"):
         tokenfile.split(few, 100, offset=50)
