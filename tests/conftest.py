@@ -27,7 +27,12 @@ MARKERS = {
     "ray": ("runs/test_cluster.py", "evaluation/test_ray.py"),
     "training": ("training/", "tasks/", "runs/test_every_run.py", "cli/test_finetune_commands.py"),
     "docs": ("docs/",),
-    "slow": (),
+    "slow": (
+        *("inference/test_cross.py", "inference/test_sampling.py", "inference/test_query_bad_input.py"),
+        *("models/test_hub.py", "models/test_checkpoint.py", "test_other_domains.py", "benchmarks/"),
+        *("evaluation/test_benchmarks.py", "evaluation/test_score_file.py", "evaluation/test_run.py"),
+        *("embeddings/", "cli/", "web/"),
+    ),
 }
 """Which files of tests cost more than `make check` may take, and why."""
 
