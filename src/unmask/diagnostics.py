@@ -64,7 +64,9 @@ class SolverDiagnostics:
         """Return the record as plain data, without what does not apply."""
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "result"}
         kept = {name: value for name, value in plain.items() if value is not None}
-        return {"result": self.result.value, "converged": self.converged, **kept}
+        if self.result is not SolverResult.FIXED_ROUNDS:  # which was not asked to converge
+            kept = {"converged": self.converged, **kept}
+        return {"result": self.result.value, **kept}
 
 
 class CompletionError(NamedTuple):
