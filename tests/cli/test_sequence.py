@@ -103,7 +103,7 @@ class TestFill:
 
     def test_the_reason_tells_what_was_done(self, run: Run, bert: str) -> None:
         told = parsed(run("fill", THREE, "-m", bert, "--json"))["notes"][-1]
-        assert "joined by ag, every token a blank" in told  # a small vocabulary: all pairs are asked about
+        assert "joined by ag, every token" in told  # a small vocabulary: all pairs are asked about
         included = ("--include", "dog", "--include", "man", "--include", "house")
         command = ("fill", THREE, "-m", bert, "--json", "--method", "grid", "-k", 2)
         told = parsed(run(*command, *included))["notes"][-1]
@@ -289,7 +289,7 @@ class TestSample:
         assert outcome.code == 0
         assert "--method gibbs" in outcome.err
         assert "1 per chain after the burn-in" in outcome.err
-        assert "20 are needed, so take --thin 20 or more, or -n 77 or more" in outcome.err
+        assert "20 are needed; take --thin 20 or more, or -n 77 or more" in outcome.err
 
     def test_the_defaults_tell_whether_the_chains_have_settled(self, run: Run, bert: str) -> None:
         command = ("sample", "The [MASK] [MASK] here", "--sampler", "gibbs", "--support", 8, "-m", bert)
@@ -314,7 +314,7 @@ class TestSample:
             (["The [MASK]", "--sampler", "hamilton"], "unknown sampler 'hamilton'"),
             (["The [MASK]", "--sampler", "gibbs", "--chains", 0], "at least 1 chains"),
             (["The [MASK]", "--sampler", "metropolis", "--energy", "x"], "unknown energy 'x'"),
-            (["The [MASK]", "--sampler", "gibbs", "--option", "pivot=1"], "not for gibbs"),
+            (["The [MASK]", "--sampler", "gibbs", "--option", "pivot=1"], "no effect with --sampler gibbs"),
             (
                 ["The [MASK]", "--sampler", "gibbs", "--method", "magic"],
                 "--method has no effect with --sampler gibbs",

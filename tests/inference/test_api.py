@@ -338,7 +338,7 @@ class TestCompare:
             assert joint.top(1)[0].text.endswith(" the casino.")
 
     def test_one_blank_is_refused(self, mlm_of: Models) -> None:
-        with pytest.raises(UsageError, match="two blanks only"):
+        with pytest.raises(UsageError, match="expected a text with two blanks"):
             unmask.compare("The [MASK] is", mlm=mlm_of("bert"))
 
 

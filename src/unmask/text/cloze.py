@@ -78,7 +78,9 @@ def parse_blanks(text: str, vocabulary: Vocabulary, window: int, *, truncate: bo
     tokenizer = vocabulary.tokenizer
     pieces = _blank(vocabulary).split(text)
     if len(pieces) == 1:
-        raise UsageError("the text has no blank: write [MASK] or ___ for each token to be filled")
+        own = tokenizer.mask_token
+        ways = "[MASK] or ___" if own == "[MASK]" else f"[MASK], ___ or the model's own {own}"
+        raise UsageError(f"the text has no blank: write {ways} for each token to be filled")
     ids = tokenizer(tokenizer.mask_token.join(pieces), verbose=False)["input_ids"]
     blanks = tuple(i for i, token_id in enumerate(ids) if token_id == vocabulary.mask_id)
     cloze = Cloze(tuple(ids), blanks, tuple(pieces), vocabulary)
