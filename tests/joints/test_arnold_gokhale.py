@@ -1,13 +1,14 @@
 """ag is solved to convergence: a vanishing gradient, and never a larger A-KL than the published rounds."""
 
+import random
+
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 import reference
 from unmask import PairConditionals, construct
+from unmask.diagnostics import SolverResult
 from unmask.joints.arnold_gokhale import starting_point
 from unmask.joints.metrics import average_kl
 from unmask.kernels.anderson import Anderson
@@ -22,20 +23,33 @@ def gradient_norm(joint):
     return np.linalg.norm(np.concatenate([x * q.sum(1) - 1, y * q.sum(0) - 1]))
 
 
-@given(
-    rows=st.integers(1, 8),
-    columns=st.integers(1, 8),
-    spread=st.sampled_from([0.2, 1.0, 4.0, 10.0, 20.0, 40.0]),
-    seed=st.integers(0, 10_000),
-)
-@example(rows=4, columns=4, spread=40.0, seed=1)  # a graph in pieces, on which long Newton steps once stalled
-@example(rows=20, columns=20, spread=20.0, seed=15)
-@example(rows=4, columns=4, spread=40.0, seed=13)
-@settings(max_examples=60, deadline=None, derandomize=True)
+# drawn once: hypothesis draws numbers of the modules that happen to be imported, so other ones in other runs
+DRAWN = random.Random(0)
+SPREADS = [0.2, 1.0, 4.0, 10.0, 20.0, 40.0]
+TABLES = [
+    (4, 4, 40.0, 1),  # a graph in pieces, on which long Newton steps once stalled
+    (20, 20, 20.0, 15),
+    (4, 4, 40.0, 13),
+    *(
+        (DRAWN.randint(1, 8), DRAWN.randint(1, 8), DRAWN.choice(SPREADS), DRAWN.randint(0, 10_000))
+        for _ in range(120)
+    ),
+]
+
+
+@pytest.mark.parametrize(("rows", "columns", "spread", "seed"), TABLES)
 def test_the_gradient_vanishes(rows, columns, spread, seed):
     joint = construct("ag", reference.draw(rows, columns, spread, seed))
     assert gradient_norm(joint) < 1e-6
     assert joint.diagnostics.converged
+
+
+def test_a_solver_that_stalls_says_so():
+    """A violently peaked table on which Newton's method stalls far from the optimum."""
+    joint = construct("ag", reference.draw(6, 6, 40.0, seed=512))
+    assert gradient_norm(joint) > 1e-3
+    assert joint.diagnostics.solver.result is SolverResult.NOT_CONVERGED
+    assert "tolerance" in joint.diagnostics.solver.result.remedy
 
 
 @pytest.mark.parametrize("size", [(300, 450), (500, 500)])
