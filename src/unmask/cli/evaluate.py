@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from unmask.cli import options as o
 from unmask.cli.query_options import query_options
-from unmask.cli.terminal import Ticker, print_json, print_table, say, tell
+from unmask.cli.terminal import Ticker, present, print_table, say, tell
 
 SHOWN = ("method", "P-PPL", "U-PPL", "A-KL", "G-KL", "JSD", "recall@1", "@10", "median rank")
 
@@ -23,7 +24,7 @@ def evaluate(
         Path,
         typer.Option("--out", "-o", help="Directory of the run; one that holds the same run is resumed."),
     ],
-    model: o.Model = "english",
+    source: o.ModelOptions,
     pairs: Annotated[
         str,
         typer.Option("--pairs", help="Which two tokens are blanked: random, contiguous or distance=1..8."),
@@ -39,9 +40,6 @@ def evaluate(
     ] = "all",
     ray: o.Ray = None,
     workers: o.Workers = None,
-    device: o.Device = "auto",
-    memory: o.Memory = "4GB",
-    allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
     **query: Any,
 ) -> None:
@@ -56,26 +54,14 @@ def evaluate(
     check_workers(workers, ray)
     settings = Settings(
         data=data,
-        model=model,
+        model=source.model,
         pairs=pairs,
         examples=None if examples == "all" else int(examples),
         methods=() if methods == "all" else o.parse_names(methods),
         **query,
     )
-    summary = run(
-        settings,
-        out,
-        device=device,
-        memory=memory,
-        allow_pickle=allow_pickle,
-        ray=ray,
-        workers=workers,
-        progress=Ticker("examples"),
-    )
-    if json:
-        print_json(summary)
-        return
-    show(summary, out)
+    summary = run(settings, out, **source.loading, ray=ray, workers=workers, progress=Ticker("examples"))
+    present(summary, json, partial(show, out=out))
 
 
 def show(summary: dict[str, Any], out: Path) -> None:
@@ -94,8 +80,3 @@ def show(summary: dict[str, Any], out: Path) -> None:
         numbers=set(range(1, len(kept))),
     )
     say(f"report: {out / 'report.html'}")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(name="evaluate", cls=o.SpreadCommand)(evaluate)

@@ -11,7 +11,7 @@ import typer
 from unmask.cli import options as o
 from unmask.cli import score_file as files
 from unmask.cli.query_options import query_options
-from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
+from unmask.cli.terminal import Bar, basis, percent, present, print_table, say
 from unmask.errors import UsageError
 from unmask.inference.query import SPECS, Query
 from unmask.runs.cluster import check_workers
@@ -29,10 +29,7 @@ Braced = Annotated[
 def score(
     ctx: typer.Context,
     text: Braced,
-    model: o.Model = "english",
-    device: o.Device = "auto",
-    memory: o.Memory = "4GB",
-    allow_pickle: o.AllowPickle = False,
+    source: o.ModelOptions,
     scores: files.Scores = "all",
     lengths: files.Lengths = None,
     out: files.Out = None,
@@ -50,20 +47,8 @@ def score(
             f"is for words in braces, and {text} is a file",
         )
         check_workers(workers, ray)
-        files.score_file(
-            path,
-            model=model,
-            scores=scores,
-            lengths=lengths,
-            query=Query(**query),
-            out=out,
-            ray=ray,
-            workers=workers,
-            device=device,
-            memory=memory,
-            allow_pickle=allow_pickle,
-            json=json,
-        )
+        where: dict[str, Any] = {"out": out, "ray": ray, "workers": workers}
+        files.score_file(path, source, scores, lengths, Query(**query), json=json, **where)
         return
     o.refuse_given(
         ctx,
@@ -76,16 +61,11 @@ def score(
             "file that exists"
         )
     question, bar = Query(text, **query), Bar()
-    mlm = o.open_model(model, device, memory, allow_pickle, bar)
+    mlm = source.open(bar)
     from unmask import api
     from unmask.serialize import score_answer
 
-    answer = score_answer(api.score(question, mlm=mlm, progress=bar), mlm)
-    if json:
-        print_json(answer)
-        return
-    tell(answer["notes"])
-    show(answer)
+    present(score_answer(api.score(question, mlm=mlm, progress=bar), mlm), json, show)
 
 
 def _file(ctx: typer.Context, text: str) -> Path | None:
@@ -125,8 +105,3 @@ def show_blocks(answer: dict[str, Any]) -> None:
     rows = [["  ".join(b["tokens"]), f"{b['log_prob']:.4f}"] for b in answer["blocks"]]
     print_table(answer["text"], ["block", "log-prob. given the blocks above"], rows, numbers={1})
     say(basis(answer))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(cls=o.SpreadCommand)(score)

@@ -9,7 +9,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from unmask.progress import Progress
@@ -121,6 +121,15 @@ def print_json(answer: dict[str, Any]) -> None:
     """Print one JSON object and nothing else."""
     plain = "utf" not in (sys.stdout.encoding or "").lower()
     sys.stdout.write(json.dumps(answer, ensure_ascii=plain, allow_nan=False) + "\n")
+
+
+def present(answer: dict[str, Any], as_json: bool, show: Callable[[dict[str, Any]], None]) -> None:
+    """Print an answer: as JSON, or its notes and what `show` makes of it."""
+    if as_json:
+        print_json(answer)
+        return
+    tell(answer.get("notes", []))
+    show(answer)
 
 
 def print_table(title: str, columns: list[str], rows: list[list[str]], numbers: Collection[int] = ()) -> None:
