@@ -20,7 +20,7 @@ from unmask.inference.query import Query, SupportChoice
 from unmask.inference.resolve import check_pair_tables, is_of_pairs, kept_tokens, tokens_of
 from unmask.joints.joint import Joint
 from unmask.joints.registry import construct
-from unmask.joints.token_distribution import TokenDistribution
+from unmask.joints.table import TokenDistribution
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.tables.pair_conditionals import PairConditionals

@@ -91,10 +91,12 @@ class ArnoldGokhale(Quotient):
         sweeps: how many sweeps to make before Newton's method takes over.
     """
 
+    method = "ag"
+
     def __init__(
         self, conditionals: PairConditionals, *, tolerance: Tolerance = None, sweeps: Sweeps = 60
     ) -> None:
-        super().__init__(conditionals, method="ag")
+        super().__init__(conditionals)
         if tolerance is None:
             tolerance = 1e-10 if conditionals.dtype == torch.float64 else 5e-7
         problem = Problem(conditionals)

@@ -37,8 +37,10 @@ SMALLEST_MARGINAL = -500.0
 class Gibbs(PairJoint):
     """The average of the two stationary laws of pseudo-Gibbs sampling."""
 
+    method = "gibbs"
+
     def __init__(self, conditionals: PairConditionals) -> None:
-        super().__init__(conditionals, method="gibbs")
+        super().__init__(conditionals)
         self.log_v, found = stationary(conditionals)
         self.log_u = _steps(conditionals, self.log_v)[0]
         self._blend = Blend(conditionals, self.log_u - math.log(2), self.log_v - math.log(2))

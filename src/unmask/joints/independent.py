@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unmask.diagnostics import Diagnostics
 from unmask.joints.joint import Joint
-from unmask.joints.token_distribution import TokenDistribution
+from unmask.joints.table import TokenDistribution
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 

@@ -26,7 +26,7 @@ from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 if TYPE_CHECKING:
-    from unmask.joints.token_distribution import TokenDistribution
+    from unmask.joints.table import TokenDistribution
 
 LARGEST_TABLE = 2**21
 """The most fillings that are enumerated."""

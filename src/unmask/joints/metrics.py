@@ -22,12 +22,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from unmask.joints.pair import PairJoint
+from unmask.joints.pair import Marginals, PairJoint
 from unmask.kernels.counts import counts_of
 from unmask.kernels.divergences import Divergences, divergences
 from unmask.tables.pair_conditionals import EVERYTHING, PairConditionals, block_of
@@ -57,19 +56,12 @@ class PairMetrics:
     rank: int
 
 
-class Marginals(NamedTuple):
-    """log q(a) [a] and log q(b) [b], of a single token each."""
-
-    a: Tensor
-    b: Tensor
-
-
 def marginals_of(joint: PairJoint) -> Marginals:
     """Return the log marginals of a joint: the first of the two passes."""
     found = _marginals_of_probabilities(joint)
     # a sum this small has lost digits, or all of them: take it in log space
     if min(float(found.a.min()), float(found.b.min())) < SMALLEST_SUM:
-        return _marginals_in_logs(joint)
+        return joint.log_marginals
     return found
 
 
@@ -84,17 +76,6 @@ def _marginals_of_probabilities(joint: PairJoint) -> Marginals:
         a[rows] = (q @ n_b).double()
         b += (n_a[rows] @ q).double()
     return Marginals(a.log(), b.log())
-
-
-def _marginals_in_logs(joint: PairJoint) -> Marginals:
-    """Do the same in log space and float64: the twin that nothing underflows in."""
-    log_a, log_b = (counts.log() for counts in counts_of(joint.conditionals))
-    a, b = torch.empty_like(log_a), torch.full_like(log_b, -torch.inf)
-    for rows in joint.conditionals.cached_blocks():
-        log_q = joint.log_block(rows, EVERYTHING).double()
-        a[rows] = (log_q + log_b).logsumexp(1)
-        b = torch.logaddexp(b, (log_q + log_a[rows, None]).logsumexp(0))
-    return Marginals(a, b)
 
 
 def measure(joint: PairJoint, truth: tuple[int, int], marginals: Marginals | None = None) -> PairMetrics:
