@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 
 from unmask.cli import options as o
 from unmask.cli.query_options import query_options
-from unmask.cli.terminal import Ticker, present, print_table, say, tell
+from unmask.cli.terminal import Ticker, print_json, print_table, say, tell
 
 SHOWN = ("method", "P-PPL", "U-PPL", "A-KL", "G-KL", "JSD", "recall@1", "@10", "median rank")
 
@@ -61,7 +60,10 @@ def evaluate(
         **query,
     )
     summary = run(settings, out, **source.loading, ray=ray, workers=workers, progress=Ticker("examples"))
-    present(summary, json, partial(show, out=out))
+    if json:
+        print_json(summary)
+    else:
+        show(summary, out)
 
 
 def show(summary: dict[str, Any], out: Path) -> None:

@@ -13,11 +13,7 @@ What was chosen and why is among the notes that the user is told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-
-import torch
-from torch import Tensor
 
 from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
@@ -33,9 +29,8 @@ from unmask.inference.independent import independent_joint
 from unmask.inference.methods import CHAIN_OPTIONS
 from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, tokens_joined
 from unmask.inference.query import Query
-from unmask.inference.resolve import check_many_blanks
+from unmask.inference.resolve import check_many_blanks, kept_tokens, supports_of
 from unmask.joints.chain import Chain, Order
-from unmask.joints.fillings import Token
 from unmask.joints.grid import GridJoint
 from unmask.joints.joint import Joint
 from unmask.joints.options import check_options, unknown_option
@@ -57,7 +52,7 @@ def joint_of_blanks(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progres
     """
     check_many_blanks(query, cloze)
     method, candidates = query.method, query.candidates
-    supports, outside = supports_of(mlm, cloze, query.support, query.include)
+    supports, outside = supports_of(mlm, cloze, query)
     if method == "product":
         _check_no_candidates("product", query)
         reason = f"{_count(cloze)}: each by itself"
@@ -65,7 +60,7 @@ def joint_of_blanks(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progres
             conditionals="product",
             passes=1,
             candidates=len(supports[0]),
-            mass_outside_support=tuple(outside),
+            mass_outside_support=outside,
             reason=reason,
         )
         return independent_joint(mlm, _noted(cloze, reason), supports, known)
@@ -87,7 +82,7 @@ def _grid(
     mlm: MaskedLM,
     cloze: Cloze,
     supports: tuple[Support, ...],
-    outside: Sequence[float],
+    outside: tuple[float, ...],
     query: Query,
     progress: Progress,
 ) -> Joint:
@@ -96,13 +91,7 @@ def _grid(
     wanted = query.candidates if isinstance(query.candidates, int) else max(2, affordable_candidates(blanks))
     count = min(wanted, max(len(s) for s in supports))
     check_grid(blanks, count)
-    kept = tuple(
-        (
-            *(int(s.ids[s.index(token)]) for token in query.include),
-            *((cloze.truth[i],) if cloze.truth else ()),
-        )
-        for i, s in enumerate(supports)
-    )
+    kept = tuple(kept_tokens(query, cloze, Support.by_kind(mlm.vocabulary, query.support)))
     table = grid_conditionals(mlm, cloze, supports, count, include=kept, progress=progress)
     # what lies on no candidate: what the support leaves out, and what the grid leaves out of the support
     left = zip(outside, table.diagnostics.mass_outside_support, strict=True)
@@ -121,7 +110,7 @@ def _chain(
     mlm: MaskedLM,
     cloze: Cloze,
     supports: tuple[Support, ...],
-    outside: Sequence[float],
+    outside: tuple[float, ...],
     query: Query,
     progress: Progress,
 ) -> Joint:
@@ -168,7 +157,7 @@ def _chain(
     diagnostics = Diagnostics(
         conditionals="chain",
         candidates=count if block == 2 else None,
-        mass_outside_support=tuple(outside),
+        mass_outside_support=outside,
         reason=reason,
     )
     return Chain(
@@ -188,25 +177,3 @@ def _count(cloze: Cloze) -> str:
 def _check_no_candidates(what: str, query: Query) -> None:
     if isinstance(query.candidates, int):
         raise UsageError(f"{what} is over every token and has no candidates: leave out their number")
-
-
-@torch.inference_mode()
-def supports_of(
-    mlm: MaskedLM, cloze: Cloze, support: int | str, include: Sequence[Token] = ()
-) -> tuple[tuple[Support, ...], list[float]]:
-    """Return the tokens that each blank may hold, and the mass outside them with all blank.
-
-    What is to be included, and what is known to stand there, is held however unlikely it is.
-    """
-    blanks = len(cloze.blanks)
-    tokens = Support.by_kind(mlm.vocabulary, support)
-    named = tuple(int(tokens.ids[tokens.index(token)]) for token in include)
-    if not isinstance(support, int):
-        return (tokens,) * blanks, [0.0] * blanks
-    states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
-    kept, outside = [], []
-    for i, state in enumerate(states):
-        log_m: Tensor = mlm.decoder(tokens.ids)(state).double().log_softmax(-1).cpu()
-        kept.append(tokens.likeliest(log_m, support, (*named, *((cloze.truth[i],) if cloze.truth else ()))))
-        outside.append(max(0.0, 1 - float(log_m[tokens.indices(kept[-1].ids)].exp().sum())))
-    return tuple(kept), outside

@@ -19,11 +19,11 @@ import torch
 from torch import Tensor
 
 from unmask.errors import UsageError
-from unmask.inference.auto_method import supports_of
 from unmask.inference.convergence import FEWEST_SWEEPS, diagnose, settled_below
 from unmask.inference.markov_chains import BlockGibbs, Draws, Gibbs, Kernel, Metropolis, run_chains
 from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals
 from unmask.inference.query import Query
+from unmask.inference.resolve import supports_of
 from unmask.inference.sentences import Reader
 from unmask.joints.registry import CONSTRUCTIONS, check_method
 from unmask.lazy import require
@@ -133,7 +133,7 @@ def sample_by_markov_chain(
     check_method(method, CONSTRUCTIONS)
     if query.candidates == "all":
         raise UsageError(f"the pairs of {sampler} are joined on 1 candidate or more, or auto, got all")
-    supports, outside = supports_of(mlm, cloze, query.support)
+    supports, outside = supports_of(mlm, cloze, query)
     count = query.candidates if isinstance(query.candidates, int) else PAIR_CANDIDATES
     conditionals = ModelConditionals(mlm, cloze, supports, method=method, candidates=count)
     kernel: Kernel
@@ -162,7 +162,7 @@ def sample_by_markov_chain(
         "candidates": count if sampler == "block-gibbs" else None,
         "support": supports[0].name,
         "support_sizes": [len(s) for s in supports],
-        "mass_outside_support": outside,
+        "mass_outside_support": list(outside),
     }
     return Generated(found, cloze, conditionals.passes, diagnostics, tuple(notes), settings)
 

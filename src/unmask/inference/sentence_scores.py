@@ -89,29 +89,6 @@ def check_scores(names: Sequence[str]) -> None:
         raise UsageError(f"expected one or more scores, each once, out of {', '.join(SCORES)}")
 
 
-def score_sentences(
-    mlm: MaskedLM,
-    sentences: Sequence[Sentence],
-    name: str,
-    *,
-    support: Support | None = None,
-    candidates: int = PAIR_CANDIDATES,
-    progress: Progress = silent,
-) -> list[SentenceScore]:
-    """Score sentences, in the order in which they came.
-
-    Args:
-        mlm: the model.
-        sentences: of at least one token each, and no longer than the model's window.
-        name: one of `SCORES`.
-        support: the tokens that a sentence may hold, over which the model's answers are normalised; every
-            token by default.
-        candidates: tokens per blank on which `ag-chain` joins a pair.
-        progress: told of the forward passes.
-    """
-    return SentenceScorer(mlm, [name], support=support, candidates=candidates)(sentences, progress)[name]
-
-
 class Copy(NamedTuple):
     """A masked copy of a sentence, by what makes it: the sentence's number, and the place asked about."""
 

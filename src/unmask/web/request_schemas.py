@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchem
 from unmask.inference.query import DEFAULTS, LARGEST_SEED, SPECS, Query, TableKeywords
 from unmask.joints.options import declared_options
 from unmask.joints.registry import CONSTRUCTIONS
-from unmask.values import Kind, Real, Several, Spec, Text, Whole, Word, token_kind
+from unmask.values import Real, Several, Spec, Text, ValueKind, Whole, Word, token_kind
 from unmask.web.errors import LimitExceeded
 from unmask.web.settings import Limits
 
@@ -23,7 +23,7 @@ BLANKS = "The [MASK] [MASK] playing in the park."
 BRACES = "The {man} {is} playing in the park."
 MAX_ROUNDS = 200
 FINEST_TOLERANCE = 5e-7
-NARROWER: dict[str, Kind] = {
+NARROWER: dict[str, ValueKind] = {
     "text": Text(1),
     "method": Word(lambda: CONSTRUCTIONS),
     "include": Several(token_kind(200), "tokens, as strings or ids"),
@@ -37,7 +37,7 @@ NARROWER: dict[str, Kind] = {
 Asked = TypeVar("Asked", bound=type[BaseModel])
 
 
-def _typed(kind: Kind) -> Any:
+def _typed(kind: ValueKind) -> Any:
     """Return the type of a kind's values: checked by the kind, described by its schema."""
     return Annotated[Any, PlainValidator(kind.read), WithJsonSchema(kind.schema)]
 
