@@ -23,14 +23,8 @@ class SolverResult(Enum):
     @property
     def remedy(self) -> str:
         """What to do about it; empty where nothing is to be done."""
-        return _REMEDIES[self]
-
-
-_REMEDIES = {
-    SolverResult.CONVERGED: "",
-    SolverResult.NOT_CONVERGED: "raise sweeps, loosen tolerance, or use another method",
-    SolverResult.FIXED_ROUNDS: "",
-}
+        unsolved = self is SolverResult.NOT_CONVERGED
+        return "raise sweeps, loosen tolerance, or use another method" if unsolved else ""
 
 
 @dataclass(frozen=True)

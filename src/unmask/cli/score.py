@@ -87,21 +87,13 @@ def _file(ctx: typer.Context, text: str) -> Path | None:
 def show(answer: dict[str, Any]) -> None:
     """Print the joint log-probability and each token's share in it."""
     say(f"log-probability {answer['log_prob']:.4f} ({percent(answer['log_prob'])}) under {answer['method']}")
-    if "blanks" not in answer:
-        show_blocks(answer)
-        return
-    rows = [
-        [b["token"], f"{b['log_prob_alone']:.4f}", f"{b['log_prob_given_others']:.4f}"]
-        for b in answer["blanks"]
-    ]
-    other = "other" if len(rows) < 3 else "others"
-    columns = ["token", "marginal log-prob.", f"log-prob. given the {other}"]
+    if "blocks" in answer:  # of a chain
+        columns = ["block", "log-prob. given the blocks above"]
+        rows = [["  ".join(b["tokens"]), f"{b['log_prob']:.4f}"] for b in answer["blocks"]]
+    else:
+        other = "other" if len(answer["blanks"]) < 3 else "others"
+        columns = ["token", "marginal log-prob.", f"log-prob. given the {other}"]
+        numbers = ("log_prob_alone", "log_prob_given_others")
+        rows = [[b["token"], *(f"{b[name]:.4f}" for name in numbers)] for b in answer["blanks"]]
     print_table(answer["text"], columns, rows, numbers={1, 2})
-    say(basis(answer))
-
-
-def show_blocks(answer: dict[str, Any]) -> None:
-    """Print what each block of a chain adds."""
-    rows = [["  ".join(b["tokens"]), f"{b['log_prob']:.4f}"] for b in answer["blocks"]]
-    print_table(answer["text"], ["block", "log-prob. given the blocks above"], rows, numbers={1})
     say(basis(answer))

@@ -35,25 +35,14 @@ class Bar(Progress):
         """Begin a stage; nothing is drawn where nobody looks."""
         if not sys.stderr.isatty():
             return
+        from rich import progress as rich
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            SpinnerColumn,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-        from rich.progress import Progress as RichProgress
 
-        columns = [SpinnerColumn(), TextColumn("{task.description}")]
+        columns = [rich.SpinnerColumn(), rich.TextColumn("{task.description}")]
         if total:
-            columns += [
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[rate]}"),
-                TimeRemainingColumn(),
-            ]
-        self._bar = RichProgress(
+            columns += [rich.BarColumn(), rich.MofNCompleteColumn()]
+            columns += [rich.TextColumn("{task.fields[rate]}"), rich.TimeRemainingColumn()]
+        self._bar = rich.Progress(
             *columns, console=Console(stderr=True), transient=True, speed_estimate_period=RATE_OVER
         )
         self._bar.start()

@@ -31,7 +31,6 @@ from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze, check_encoding, has_blank, parse_blanks, unknown_note
 
-SAMPLERS = ("joint", "chain", "gibbs", "block-gibbs", "metropolis")
 MARKOV = ("gibbs", "block-gibbs", "metropolis")
 
 
@@ -129,6 +128,8 @@ def sample_by_markov_chain(
         progress: told of sweeps.
     """
     require("diagnosing Markov chains", "sample", "arviz")
+    if sampler not in MARKOV:
+        raise UsageError(f"unknown sampler '{sampler}': expected one of {', '.join(MARKOV)}")
     method = query.method
     check_method(method, CONSTRUCTIONS)
     if query.candidates == "all":
@@ -139,22 +140,13 @@ def sample_by_markov_chain(
     kernel: Kernel
     if sampler == "metropolis":
         kernel = Metropolis(conditionals, energy)
-    elif sampler == "block-gibbs":
-        kernel = BlockGibbs(conditionals) if len(cloze.blanks) > 1 else Gibbs(conditionals)
-    elif sampler == "gibbs":
-        kernel = Gibbs(conditionals)
+    elif sampler == "block-gibbs" and len(cloze.blanks) > 1:
+        kernel = BlockGibbs(conditionals)
     else:
-        raise UsageError(f"unknown sampler '{sampler}': expected one of {', '.join(SAMPLERS)}")
+        kernel = Gibbs(conditionals)
     generator = torch.Generator().manual_seed(query.seed)
-    found = run_chains(
-        kernel,
-        chains=chains,
-        draws=draws,
-        burn_in=burn_in,
-        thin=thin,
-        generator=generator,
-        progress=progress,
-    )
+    run = {"chains": chains, "draws": draws, "burn_in": burn_in, "thin": thin}
+    found = run_chains(kernel, generator=generator, progress=progress, **run)
     diagnostics = diagnose(found.sweeps)
     notes = _law(sampler, len(cloze.blanks)) + verdict(diagnostics, chains, draws, thin)
     settings = {

@@ -62,7 +62,7 @@ def conditionals(
             seed=query.seed,
             progress=progress,
         )
-    choosing = supports != (tokens, tokens)  # one pass more, which chose the likeliest
+    choosing = isinstance(query.support, int) and query.support < len(tokens)  # one pass more
     known = table.diagnostics
     known = replace(known, mass_outside_support=outside, passes=known.passes + choosing)
     return replace(table, diagnostics=known)

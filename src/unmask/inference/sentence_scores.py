@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import UsageError
-from unmask.inference.model_conditionals import PAIR_CANDIDATES, pair_joint, tokens_joined
+from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, tokens_joined
 from unmask.inference.sentences import Hidden, Sentence, masked_copy
 from unmask.joints.joint import Joint
 from unmask.models.masked_lm import MaskedLM
@@ -260,9 +260,9 @@ class SentenceScorer:
                 joint = self._blocks.pop(text, None)
                 if joint is None:
                     cloze = Cloze(text.ids, (text.first, text.first + 1), ("", "", ""), self.mlm.vocabulary)
-                    joint = pair_joint(
+                    joint = ModelConditionals(
                         self.mlm, cloze, support, candidates=self.candidates, states=states.get(text)
-                    )
+                    ).pair_joint()
                 self._blocks[text] = joint
                 while len(self._blocks) > kept:
                     self._blocks.popitem(last=False)
