@@ -14,6 +14,7 @@ What was chosen and why is among the notes that the user is told.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
@@ -44,6 +45,17 @@ NO_GRID = "; --method grid joins all blanks at once, but covers only a few candi
 NO_GRID_TO_SCORE = "; a grid gives no probability to a token that is not among its candidates"
 
 
+class _Asked(NamedTuple):
+    """A text's blanks, what each may hold, and the mass outside that with all of them masked."""
+
+    mlm: MaskedLM
+    cloze: Cloze
+    query: Query
+    supports: tuple[Support, ...]
+    outside: tuple[float, ...]
+    progress: Progress
+
+
 def joint_of_blanks(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progress = silent) -> Joint:
     """Return the joint of any number of blanks.
 
@@ -65,8 +77,8 @@ def joint_of_blanks(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progres
         )
         return independent_joint(mlm, _noted(cloze, reason), supports, known)
     if method == "grid" or (method == "ag" and candidates == "auto" and _holds_all(supports)):
-        return _grid(mlm, cloze, supports, outside, query, progress)
-    return _chain(mlm, cloze, supports, outside, query, progress)
+        return _grid(_Asked(mlm, cloze, query, supports, outside, progress))
+    return _chain(_Asked(mlm, cloze, query, supports, outside, progress))
 
 
 def _noted(cloze: Cloze, reason: str) -> Cloze:
@@ -78,14 +90,8 @@ def _holds_all(supports: tuple[Support, ...]) -> bool:
     return max(len(support) for support in supports) <= affordable_candidates(len(supports))
 
 
-def _grid(
-    mlm: MaskedLM,
-    cloze: Cloze,
-    supports: tuple[Support, ...],
-    outside: tuple[float, ...],
-    query: Query,
-    progress: Progress,
-) -> Joint:
+def _grid(asked: _Asked) -> Joint:
+    mlm, cloze, query, supports, outside, progress = asked
     blanks = len(cloze.blanks)
     options = check_options("the grid", GridJoint, query.options)
     wanted = query.candidates if isinstance(query.candidates, int) else max(2, affordable_candidates(blanks))
@@ -106,14 +112,8 @@ def _grid(
     return GridJoint(replace(table, diagnostics=known, cloze=_noted(cloze, reason)), **options)
 
 
-def _chain(
-    mlm: MaskedLM,
-    cloze: Cloze,
-    supports: tuple[Support, ...],
-    outside: tuple[float, ...],
-    query: Query,
-    progress: Progress,
-) -> Joint:
+def _chain(asked: _Asked) -> Joint:
+    mlm, cloze, query, supports, outside, progress = asked
     blanks, method, options = len(cloze.blanks), query.method, query.options
     single = method in ("l2r", "r2l")
     default = list(reversed(range(blanks))) if method == "r2l" else "left-to-right"

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from unmask.errors import UsageError
 from unmask.inference.convergence import FEWEST_SWEEPS, diagnose, settled_below
@@ -204,22 +203,19 @@ def generated_answer(
     generated: Generated, mlm: MaskedLM, sampler: str, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the draws of Markov chains as plain data."""
-    accepted = generated.draws.accepted
-    rows: list[dict[str, Any]] = []
-    weights: Tensor = generated.draws.log_weights
-    sweeps = generated.draws.sweeps.ids.shape[1]
-    for chain, texts in enumerate(generated.texts):
-        for n, text in enumerate(texts):
-            ids = generated.draws.ids[chain, n].tolist()
-            rows.append(
-                {
-                    "chain": chain,
-                    "text": text,
-                    "ids": ids,
-                    "tokens": [mlm.vocabulary.token(i) for i in ids],
-                    "log_weight": float(weights[chain, n]),
-                }
-            )
+    draws = generated.draws
+    accepted, sweeps = draws.accepted, draws.sweeps.ids.shape[1]
+    rows = [
+        {
+            "chain": chain,
+            "text": generated.cloze.filled(ids),
+            "ids": ids,
+            "tokens": [mlm.vocabulary.token(i) for i in ids],
+            "log_weight": float(draws.log_weights[chain, n]),
+        }
+        for chain, drawn in enumerate(draws.ids.tolist())
+        for n, ids in enumerate(drawn)
+    ]
     return {
         "model": mlm.name,
         "engine": mlm.engine,
