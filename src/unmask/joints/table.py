@@ -7,13 +7,12 @@ of its axes. Sums run in float64. `TokenDistribution` is the table of one blank.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
-from unmask.diagnostics import Diagnostics
-from unmask.joints.joint import Joint
-from unmask.text.cloze import Cloze
+from unmask.joints.joint import Joint, Origin
 from unmask.text.support import Support
 
 
@@ -21,15 +20,9 @@ class TableJoint(Joint):
     """A joint held as log-probabilities [tokens of blank 0, tokens of blank 1, ...]."""
 
     def __init__(
-        self,
-        log_q: Tensor,
-        supports: tuple[Support, ...],
-        *,
-        method: str,
-        diagnostics: Diagnostics | None = None,
-        cloze: Cloze | None = None,
+        self, log_q: Tensor, supports: tuple[Support, ...], *, method: str, **origin: Unpack[Origin]
     ) -> None:
-        super().__init__(supports, method=method, diagnostics=diagnostics, cloze=cloze)
+        super().__init__(supports, method=method, **origin)
         self.log_q = log_q
 
     def entropy(self) -> Tensor:
@@ -78,16 +71,8 @@ class TokenDistribution(TableJoint):
     `marginal` and `conditional` return it, and it is the plain answer of a masked language model.
     """
 
-    def __init__(
-        self,
-        log_probs: Tensor,
-        support: Support,
-        *,
-        method: str,
-        diagnostics: Diagnostics | None = None,
-        cloze: Cloze | None = None,
-    ) -> None:
-        super().__init__(log_probs, (support,), method=method, diagnostics=diagnostics, cloze=cloze)
+    def __init__(self, log_probs: Tensor, support: Support, *, method: str, **origin: Unpack[Origin]) -> None:
+        super().__init__(log_probs, (support,), method=method, **origin)
 
     @property
     def log_probs(self) -> Tensor:
