@@ -41,7 +41,7 @@ def score(way: str, model: str, texts: list[str], memory: str) -> None:
     import torch
 
     import unmask
-    from unmask.inference.sentence_scores import score_sentences
+    from unmask.inference.sentence_scores import SentenceScorer
     from unmask.inference.sentences import Reader
 
     torch.set_num_threads(1)
@@ -63,7 +63,7 @@ def score(way: str, model: str, texts: list[str], memory: str) -> None:
         plain(parsed[0])  # warm up
         start = time.process_time()
         if way == WAYS[-1]:
-            found = [s.log_prob for s in score_sentences(mlm, parsed, "pll")]
+            found = [s.log_prob for s in SentenceScorer(mlm, ["pll"])(parsed)["pll"]]
         else:
             found = [plain(sentence) for sentence in parsed]
         taken = time.process_time() - start

@@ -10,32 +10,23 @@ Nothing heavy is imported before it is used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from unmask.lazy import lazy_attributes
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "load": "unmask.models.load",
-    "fill": "unmask.api",
-    "score": "unmask.api",
-    "compare": "unmask.api",
-    "Score": "unmask.api",
-    "construct": "unmask.joints.registry",
-    "CONSTRUCTIONS": "unmask.joints.registry",
-    "Query": "unmask.inference.query",
-    "PairConditionals": "unmask.tables.pair_conditionals",
-    "MaskedLM": "unmask.models.masked_lm",
-    "Joint": "unmask.joints.joint",
-    "TokenDistribution": "unmask.joints.token_distribution",
-    "Filling": "unmask.joints.joint",
-    "PairJoint": "unmask.joints.pair",
-    "Progress": "unmask.progress",
-    "Diagnostics": "unmask.diagnostics",
-    "Support": "unmask.text.support",
-    "UnmaskError": "unmask.errors",
-    "UsageError": "unmask.errors",
-    "RunError": "unmask.errors",
+    "unmask.api": ("Score", "compare", "fill", "score"),
+    "unmask.diagnostics": ("Diagnostics",),
+    "unmask.errors": ("RunError", "UnmaskError", "UsageError"),
+    "unmask.inference.query": ("Query",),
+    "unmask.joints": ("CONSTRUCTIONS", "Filling", "Joint", "PairJoint", "TokenDistribution", "construct"),
+    "unmask.models.load": ("load",),
+    "unmask.models.masked_lm": ("MaskedLM",),
+    "unmask.progress": ("Progress",),
+    "unmask.tables.pair_conditionals": ("PairConditionals",),
+    "unmask.text.support": ("Support",),
 }
 
 if TYPE_CHECKING:
@@ -43,10 +34,7 @@ if TYPE_CHECKING:
     from unmask.diagnostics import Diagnostics
     from unmask.errors import RunError, UnmaskError, UsageError
     from unmask.inference.query import Query
-    from unmask.joints.joint import Filling, Joint
-    from unmask.joints.pair import PairJoint
-    from unmask.joints.registry import CONSTRUCTIONS, construct
-    from unmask.joints.token_distribution import TokenDistribution
+    from unmask.joints import CONSTRUCTIONS, Filling, Joint, PairJoint, TokenDistribution, construct
     from unmask.models.load import load
     from unmask.models.masked_lm import MaskedLM
     from unmask.progress import Progress
@@ -78,10 +66,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'unmask' has no attribute '{name}'")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = lazy_attributes(__name__, {name: home for home, names in _HOMES.items() for name in names})
 
 
 def __dir__() -> list[str]:

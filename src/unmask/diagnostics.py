@@ -23,14 +23,8 @@ class SolverResult(Enum):
     @property
     def remedy(self) -> str:
         """What to do about it; empty where nothing is to be done."""
-        return _REMEDIES[self]
-
-
-_REMEDIES = {
-    SolverResult.CONVERGED: "",
-    SolverResult.NOT_CONVERGED: "raise sweeps, loosen tolerance, or use another method",
-    SolverResult.FIXED_ROUNDS: "",
-}
+        unsolved = self is SolverResult.NOT_CONVERGED
+        return "raise sweeps, loosen tolerance, or use another method" if unsolved else ""
 
 
 @dataclass(frozen=True)
@@ -125,13 +119,10 @@ class Diagnostics:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain data: strings, numbers, lists and dictionaries."""
-        plain: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain: dict[str, Any] = {n: list(v) if isinstance(v, tuple) else v for n, v in values.items()}
         return plain | {
             "completion_error": self.completion_error and self.completion_error._asdict(),
-            "ungrouped": self.ungrouped and list(self.ungrouped),
-            "mass_outside_support": list(self.mass_outside_support),
-            "mass_outside_given_others": self.mass_outside_given_others
-            and list(self.mass_outside_given_others),
             "solver": {} if self.solver is None else self.solver.to_dict(),
             "options": dict(self.options),
         }

@@ -61,12 +61,17 @@ def words_answer(found: WordFillings, mlm: MaskedLM) -> dict[str, Any]:
 
 def score_answer(score: Score, mlm: MaskedLM) -> dict[str, Any]:
     """Return what the true tokens are worth."""
-    if score.blocks:
-        return _blocks_scored(score, mlm)
-    tokens = zip(score.filling.tokens, score.filling.ids, score.conditional_log_probs, strict=True)
-    return {
-        **_context(score.joint, mlm),
-        **filling_answer(score.filling),
+    filling = score.filling
+    context = {**_context(score.joint, mlm), **filling_answer(filling)}
+    if score.blocks:  # of a chain
+        return context | {
+            "blocks": [
+                {"blanks": list(block), "tokens": [filling.tokens[b] for b in block], "log_prob": log_prob}
+                for block, log_prob in score.blocks
+            ]
+        }
+    tokens = zip(filling.tokens, filling.ids, score.conditional_log_probs, strict=True)
+    return context | {
         "blanks": [
             {
                 "token": t,
@@ -75,19 +80,6 @@ def score_answer(score: Score, mlm: MaskedLM) -> dict[str, Any]:
                 "log_prob_alone": float(score.joint.marginal(n).log_prob(i)),
             }
             for n, (t, i, c) in enumerate(tokens)
-        ],
-    }
-
-
-def _blocks_scored(score: Score, mlm: MaskedLM) -> dict[str, Any]:
-    """Return what the true tokens are worth by a chain, block by block."""
-    filling = score.filling
-    return {
-        **_context(score.joint, mlm),
-        **filling_answer(filling),
-        "blocks": [
-            {"blanks": list(block), "tokens": [filling.tokens[b] for b in block], "log_prob": log_prob}
-            for block, log_prob in score.blocks
         ],
     }
 

@@ -12,7 +12,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from unmask.errors import UsageError
 
@@ -25,7 +25,7 @@ def shown(value: object) -> str:
     return told if len(told) <= LONGEST_SHOWN else told[: LONGEST_SHOWN - 1] + "…"
 
 
-class Kind(ABC):
+class ValueKind(ABC):
     """What a value may be."""
 
     @property
@@ -42,9 +42,15 @@ class Kind(ABC):
     def accept(self, value: Any) -> Any:
         """Return the value in its plain Python form; a ValueError or TypeError says that it does not fit."""
 
+    number: ClassVar[type[int | float] | None] = None
+    """What a command line's string is read as, where that is a number."""
+
     def parse(self, text: str) -> Any:
         """Read a string of a command line; what can't be read stays a string, for `accept` to judge."""
-        return text
+        try:
+            return text if self.number is None else self.number(text)
+        except ValueError:
+            return text
 
     def read(self, value: object) -> Any:
         """Return the accepted value, or raise a ValueError that says what was expected and what came."""
@@ -66,9 +72,10 @@ class Kind(ABC):
 
 
 @dataclass(frozen=True)
-class Whole(Kind):
+class Whole(ValueKind):
     """A whole number; numpy's are accepted, truth values are not."""
 
+    number = int
     minimum: int = 0
     maximum: int | None = None
 
@@ -95,18 +102,12 @@ class Whole(Kind):
             raise ValueError
         return number
 
-    def parse(self, text: str) -> int | str:
-        """Read an int."""
-        try:
-            return int(text)
-        except ValueError:
-            return text
-
 
 @dataclass(frozen=True)
-class Real(Kind):
+class Real(ValueKind):
     """A finite number, from `minimum` on or `above` it."""
 
+    number = float
     minimum: float = -math.inf
     maximum: float = math.inf
     above: float = -math.inf
@@ -141,16 +142,9 @@ class Real(Kind):
             raise ValueError
         return number
 
-    def parse(self, text: str) -> float | str:
-        """Read a float."""
-        try:
-            return float(text)
-        except ValueError:
-            return text
-
 
 @dataclass(frozen=True)
-class Truth(Kind):
+class Truth(ValueKind):
     """True or False, and no number for it."""
 
     expected = "True or False"
@@ -164,7 +158,7 @@ class Truth(Kind):
 
 
 @dataclass(frozen=True)
-class Text(Kind):
+class Text(ValueKind):
     """A string without halves of characters (lone surrogates), which no tokenizer reads."""
 
     shortest: int = 0
@@ -188,7 +182,7 @@ class Text(Kind):
 
 
 @dataclass(frozen=True)
-class Word(Kind):
+class Word(ValueKind):
     """One of several words; a function gives them where they are not known at import."""
 
     choices: tuple[str, ...] | Callable[[], Iterable[str]]
@@ -217,10 +211,10 @@ class Word(Kind):
 
 
 @dataclass(frozen=True)
-class Either(Kind):
+class Either(ValueKind):
     """A value of one of several kinds: the first that accepts it."""
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ValueKind, ...]
 
     @property
     def expected(self) -> str:
@@ -252,10 +246,10 @@ def token_kind(longest: int | None = None) -> Either:
 
 
 @dataclass(frozen=True)
-class Several(Kind):
+class Several(ValueKind):
     """A list of values of one kind, kept as a tuple."""
 
-    kind: Kind
+    kind: ValueKind
     what: str
 
     @property
@@ -279,6 +273,6 @@ class Several(Kind):
 class Spec:
     """One value described: its kind, one line of help, and its flags on a command line."""
 
-    kind: Kind
+    kind: ValueKind
     help: str
     flags: tuple[str, ...] = ()

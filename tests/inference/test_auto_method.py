@@ -9,11 +9,12 @@ from torch.distributions import kl_divergence
 
 import unmask
 from unmask import UsageError
-from unmask.inference.auto_method import joint_of_blanks, supports_of
+from unmask.inference.auto_method import joint_of_blanks
 from unmask.inference.grid_conditionals import affordable_candidates, grid_conditionals, passes_of_grid
 from unmask.inference.independent import independent_joint
 from unmask.inference.infer import conditionals
 from unmask.inference.query import Query
+from unmask.inference.resolve import supports_of
 from unmask.joints.chain import Chain
 from unmask.joints.grid import GridJoint
 from unmask.joints.independent import Independent
@@ -138,7 +139,7 @@ def test_a_grid_asked_to_score_holds_the_true_tokens(bert):
 def test_the_grid_says_what_it_leaves_out(bert):
     """With all blank as the model answers, given the others as the joint weighs them: both by brute force."""
     cloze = parse_blanks(THREE, bert.vocabulary, bert.window)
-    supports, _ = supports_of(bert, cloze, "words")
+    supports, _ = supports_of(bert, cloze, Query(support="words"))
     joint = GridJoint(grid_conditionals(bert, cloze, supports, 4))
     independent = independent_joint(bert, cloze, supports)
     for blank, lost in enumerate(joint.diagnostics.mass_outside_support):
@@ -159,7 +160,9 @@ def test_the_grid_says_what_it_leaves_out(bert):
 
 def test_a_cut_support_counts_among_what_the_grid_leaves_out(bert):
     joint = unmask.fill(THREE, mlm=bert, method="grid", support=6, candidates=4)
-    everything = independent_joint(bert, joint.cloze, supports_of(bert, joint.cloze, "words")[0])
+    everything = independent_joint(
+        bert, joint.cloze, supports_of(bert, joint.cloze, Query(support="words"))[0]
+    )
     for blank, lost in enumerate(joint.diagnostics.mass_outside_support):
         inside = everything.marginal(blank).log_prob(joint.supports[blank].ids[:, None]).exp().sum()
         assert lost == pytest.approx(1 - float(inside), abs=1e-6)
@@ -172,7 +175,7 @@ def test_a_cut_support_counts_among_what_the_grid_leaves_out(bert):
 @pytest.mark.parametrize("method", ["grid", "chain", "product"])
 def test_what_is_to_be_included_is_held_by_a_cut_support(method, bert):
     cloze = parse_blanks(THREE, bert.vocabulary, bert.window)
-    alone = independent_joint(bert, cloze, supports_of(bert, cloze, "words")[0])
+    alone = independent_joint(bert, cloze, supports_of(bert, cloze, Query(support="words"))[0])
     unlikely = int(alone.supports[0].ids[alone.marginal(0).log_probs.argmin()])
     joint = unmask.fill(THREE, mlm=bert, method=method, support=5, include=[unlikely])
     assert all(unlikely in s.ids.tolist() for s in joint.supports)
@@ -180,7 +183,7 @@ def test_what_is_to_be_included_is_held_by_a_cut_support(method, bert):
 
 def test_the_grids_conditionals_are_the_models(bert):
     cloze = parse_blanks(THREE, bert.vocabulary, bert.window)
-    supports, _ = supports_of(bert, cloze, "words")
+    supports, _ = supports_of(bert, cloze, Query(support="words"))
     table = grid_conditionals(bert, cloze, supports, 3)
     assert table.diagnostics.passes > passes_of_grid(3, 3)
     for blank in range(3):

@@ -140,8 +140,8 @@ def test_a_token_named_is_never_gathered(english, wide):
     cloze, supports, _ = wide
     unlikely = int(supports[0].ids[-1])
     cross = cross_conditionals(english, cloze, supports, 20, include=((unlikely,), ()), ungrouped=50)
-    assert float(cross.a_counts[cross.a_groups.group_of[supports[0].index(unlikely)]]) == 1
-    assert float(cross.a_counts.sum()) == len(supports[0])
+    assert float(cross.counts[0][cross.a_groups.group_of[supports[0].index(unlikely)]]) == 1
+    assert float(cross.counts[0].sum()) == len(supports[0])
 
 
 def test_more_candidates_hold_all_that_fewer_hold(english, wide):

@@ -12,10 +12,14 @@ from unmask import MaskedLM, UsageError
 from unmask.inference import model_conditionals
 from unmask.inference.lengths import counted, geometric, given, parse_lengths, uniform
 from unmask.inference.model_conditionals import ModelConditionals
-from unmask.inference.sentence_scores import SCORES, SentenceScorer, score_sentences
+from unmask.inference.sentence_scores import SCORES, SentenceScorer
 from unmask.inference.sentences import Reader
 from unmask.joints.chain import Chain
 from unmask.text.support import Support
+
+
+def score_sentences(mlm, sentences, name, **how):
+    return SentenceScorer(mlm, [name], **how)(sentences)[name]
 
 
 def plain(mlm, model, ids, place, hidden):

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import reference
-from unmask.kernels.counts import counts_of
 from unmask.kernels.laplacian import Laplacian, objective
 from unmask.kernels.newman import sweep, sweep_in_logs, sweep_on_device
 
@@ -81,7 +80,7 @@ def test_contexts_that_weigh_differently_are_swept_as_the_equations_say(dtype):
 
 def compiled(conditionals, log_x, log_y):
     p, r = conditionals.a_table.exp().numpy(), conditionals.b_table.exp().numpy()
-    return sweep(p, r, log_x, log_y, *counts_of(conditionals))
+    return sweep(p, r, log_x, log_y, *conditionals.counts)
 
 
 ROWS, COLUMNS = [1, 4, 1, 2, 1, 30, 1], [3, 1, 1, 1, 7]

@@ -323,7 +323,7 @@ def test_a_loss_that_is_lost_stops_the_run(settings, tmp_path):
 def test_the_command_trains_and_its_options_override_the_file(settings, tmp_path):
     app = typer.Typer()
     app.callback()(lambda: None)
-    command.register(app)
+    app.command()(command.train)
     path = tmp_path / "settings.toml"
     path.write_text(
         f'init_from = "{settings.init_from}"\nvocab_size = 150\nmax_length = 32\n'

@@ -11,11 +11,13 @@ from __future__ import annotations
 import io
 import sys
 from importlib import import_module
+from inspect import signature
 from typing import Annotated
 
 import typer
 
 from unmask import __version__
+from unmask.cli.options import SpreadCommand
 from unmask.errors import UnmaskError
 
 app = typer.Typer(
@@ -65,8 +67,14 @@ COMMANDS = (
 
 
 def _register() -> None:
+    """Add the commands: a module's group of them, `app`, or its function of the module's own name."""
     for name in COMMANDS:
-        import_module(f"unmask.cli.{name}").register(app)
+        module = import_module(f"unmask.cli.{name}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app)
+            continue
+        command = getattr(module, name)
+        app.command(cls=SpreadCommand if "ray" in signature(command).parameters else None)(command)
 
 
 _register()

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from unmask.cli import options as o
-from unmask.cli.terminal import Ticker, print_json, print_table, say, tell
+from unmask.cli.query_options import query_options
+from unmask.cli.terminal import Ticker, present, print_json, print_table, say, tell
 from unmask.errors import UsageError
 from unmask.runs.cluster import check_workers
 
-benchmarks = typer.Typer(
+app = typer.Typer(
     name="benchmark",
     help="Benchmarks of meaning: minimal pairs of grammar, several blanks, mutants.",
     rich_markup_mode=None,
@@ -28,21 +29,19 @@ Out = Annotated[
 ]
 
 
-@benchmarks.command(cls=o.SpreadCommand)
+@app.command(cls=o.SpreadCommand)
+@query_options("seed")
 def blimp(
     directory: Annotated[Path, typer.Argument(help="A directory of BLiMP's .jsonl or .jsonl.gz files.")],
+    source: o.ModelOptions,
     examples: Examples = None,
     scores: Scores = "all",
     candidates: PairCandidates = 16,
-    model: o.Model = "english",
-    seed: o.Seed = 0,
     out: Out = None,
     ray: o.Ray = None,
     workers: o.Workers = None,
-    device: o.Device = "auto",
-    memory: o.Memory = "4GB",
-    allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
+    **query: Any,
 ) -> None:
     """Accuracy on minimal pairs of grammar, by phenomenon, for every score."""
     check_workers(workers, ray)
@@ -53,23 +52,13 @@ def blimp(
     from unmask.inference.sentence_scores import SCORES
 
     settings = ScoreSettings(
-        model=model,
+        model=source.model,
         scores=SCORES if scores == "all" else o.parse_names(scores),
         candidates=candidates,
-        device=device,
-        memory=memory,
-        allow_pickle=allow_pickle,
+        **source.loading,
     )
-    answer = run_blimp(
-        directory,
-        settings,
-        examples=examples,
-        seed=seed,
-        out=out,
-        ray=ray,
-        workers=workers,
-        progress=Ticker("pairs"),
-    )
+    where: dict[str, Any] = {"out": out, "ray": ray, "workers": workers}
+    answer = run_blimp(directory, settings, examples=examples, progress=Ticker("pairs"), **query, **where)
     if json:
         print_json(answer)
         return
@@ -79,13 +68,14 @@ def blimp(
     if answer["not_scored"]:
         why = "with a sentence that can't be scored (empty, beyond the window, or with a blank)"
         tell([f"left out: {answer['not_scored']} pairs {why}"])
-    title = f"BLiMP accuracy in % with 95 % intervals, {answer['pairs']} pairs, model {model}"
+    title = f"BLiMP accuracy in % with 95 % intervals, {answer['pairs']} pairs, model {source.model}"
     print_table(
         title, ["phenomenon", "pairs", *settings.scores], rows, set(range(1, 2 + len(settings.scores)))
     )
 
 
-@benchmarks.command(cls=o.SpreadCommand)
+@app.command(cls=o.SpreadCommand)
+@query_options("seed")
 def blanks(
     data: Annotated[
         list[str],
@@ -93,6 +83,7 @@ def blanks(
             "--data", help="snli=DIR, xsum=FILE, text=FILE or hub:NAME, as in evaluate. Repeatable."
         ),
     ],
+    source: o.ModelOptions,
     counts: Annotated[str, typer.Option("--blanks", help="Lengths of the runs of blanks.")] = "2,3,4",
     sentences: Annotated[int, typer.Option("--sentences", help="Sentences a row of the table.")] = 300,
     methods: Annotated[
@@ -104,15 +95,11 @@ def blanks(
     ] = "all",
     passes: Annotated[int, typer.Option("--passes", help="Forward passes of a grid at the most.")] = 256,
     candidates: PairCandidates = 16,
-    model: o.Model = "english",
-    seed: o.Seed = 0,
     out: Out = None,
     ray: o.Ray = None,
     workers: o.Workers = None,
-    device: o.Device = "auto",
-    memory: o.Memory = "4GB",
-    allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
+    **query: Any,
 ) -> None:
     """Recall and log-probability of the true filling of neighbouring blanks, for five methods."""
     from unmask.evaluation.benchmarks.blanks import METHODS, BlanksSettings, run_blanks
@@ -130,17 +117,14 @@ def blanks(
         methods=METHODS if methods == "all" else o.parse_names(methods),
         passes=passes,
         candidates=candidates,
-        seed=seed,
+        **query,
     )
     settings.check()
     bar = Ticker("answers")
-    mlm = o.open_model(model, device, memory, allow_pickle, bar)
-    there = partial(load, absolute(model), device=device, memory=memory, allow_pickle=allow_pickle)
+    mlm = source.open(bar)
+    there = partial(load, absolute(source.model), **source.loading)
     answer = run_blanks(mlm, data, settings, out=out, ray=ray, workers=workers, load=there, progress=bar)
-    if json:
-        print_json(answer)
-        return
-    show_blanks(answer)
+    present(answer, json, show_blanks)
 
 
 def show_blanks(answer: dict[str, Any]) -> None:
@@ -171,20 +155,18 @@ def show_blanks(answer: dict[str, Any]) -> None:
     print_table(title, columns, rows, {1, *range(3, len(columns))})
 
 
-@benchmarks.command()
+@app.command()
+@query_options()
 def mutants(
     file: Annotated[Path, typer.Argument(help="Columns mutant (A23G:K45R) and fitness, .csv or .tsv.")],
     wild_type: Annotated[
         str, typer.Option("--wild-type", help="The sequence, or a FASTA file that holds it.")
     ],
+    source: o.ModelOptions,
     first: Annotated[int, typer.Option("--first", help="The number of its first letter.")] = 1,
-    model: o.Model = "english",
     method: Annotated[
         str, typer.Option("--method", help="The construction that joins pairs of positions.")
     ] = "ag",
-    device: o.Device = "auto",
-    memory: o.Memory = "4GB",
-    allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
 ) -> None:
     """Rank correlation with measured fitness: additive masked marginals against the joint."""
@@ -193,7 +175,7 @@ def mutants(
     wild = _sequence(wild_type)
     found = read_mutants(file, wild, first)
     bar = Ticker("sets of positions")
-    mlm = o.open_model(model, device, memory, allow_pickle, bar)
+    mlm = source.open(bar)
     answer = run_mutants(mlm, found, wild, method=method, progress=bar)
     if json:
         print_json(answer)
@@ -207,7 +189,7 @@ def mutants(
         for row in answer["spearman"]
     ]
     print_table(
-        f"Spearman's correlation with fitness, model {model}",
+        f"Spearman's correlation with fitness, model {source.model}",
         ["mutations", "mutants", "additive", f"joint ({method})"],
         rows,
         {0, 1, 2, 3},
@@ -236,8 +218,3 @@ def _interval(row: dict[str, Any], scale: float, digits: int = 1) -> str:
     from unmask.evaluation.benchmarks.intervals import Estimate, shown
 
     return shown(Estimate(**row), scale, digits)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.add_typer(benchmarks)

@@ -18,8 +18,3 @@ Which = Annotated[
 def cite(what: Which = None) -> None:
     """Print whom to cite for what was used, as BibTeX."""
     say(citations(what))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(cite)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from unmask.cli import options as o
 from unmask.cli.query_options import query_options
-from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
+from unmask.cli.terminal import Bar, basis, percent, present, print_table, say
 from unmask.inference.query import Query
 
 if TYPE_CHECKING:
@@ -17,16 +15,13 @@ if TYPE_CHECKING:
 
 @query_options("text", "candidates", "completion", "support", "include", "seed", "truncate")
 def compare(
-    model: o.Model = "english",
+    source: o.ModelOptions,
     top: o.Top = 3,
-    device: o.Device = "auto",
-    memory: o.Memory = "4GB",
-    allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
     **query: Any,
 ) -> None:
     """Show what every construction makes of one text with two blanks."""
-    compare_all(Query(**query), o.open_model(model, device, memory, allow_pickle, Bar()), top, json)
+    compare_all(Query(**query), source.open(Bar()), top, json)
 
 
 def compare_all(query: Query, mlm: MaskedLM, top: int, json: bool) -> None:
@@ -35,11 +30,7 @@ def compare_all(query: Query, mlm: MaskedLM, top: int, json: bool) -> None:
     from unmask.serialize import compare_answer
 
     answer = compare_answer(api.compare(query, mlm=mlm, progress=Bar()), mlm, top, Bar())
-    if json:
-        print_json(answer)
-        return
-    tell(answer["notes"])
-    show(answer)
+    present(answer, json, show)
 
 
 def show(answer: dict[str, Any]) -> None:
@@ -60,8 +51,3 @@ def show(answer: dict[str, Any]) -> None:
         f"(0 if they came from one joint)"
     )
     say(basis(answer))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(compare)

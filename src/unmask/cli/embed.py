@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from unmask.cli import options as o
+from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Bar, print_json, say, tell
 
 Layers = Annotated[
@@ -26,12 +28,11 @@ Long = Annotated[
 ]
 
 
+@query_options()
 def embed(
-    texts: Annotated[
-        str, typer.Argument(help="A file with a text per line, or .jsonl with text or words; - for stdin.")
-    ],
+    texts: o.Texts,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to: .npy, .parquet or .safetensors.")],
-    model: o.Model = "english",
+    source: o.EncoderOptions,
     layers: Layers = "last",
     unit: Annotated[
         str, typer.Option("--unit", help="What gets a vector: token, word, type (distinct word) or sentence.")
@@ -45,8 +46,6 @@ def embed(
         Path | None, typer.Option("--standardiser", help="Statistics from 'unmask isotropy' to even out by.")
     ] = None,
     ray: o.Ray = None,
-    device: o.Device = "auto",
-    allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
 ) -> None:
     """Write contextual vectors of a file's tokens, words or sentences; a killed run goes on."""
@@ -55,22 +54,20 @@ def embed(
     chosen: dict[str, Any] = {"unit": unit, "pooling": pooling, "split": split, "long": long}
     wanted = Wanted(
         texts=texts,
-        model=model,
         layers=layers,
         **chosen,
         standardiser=str(standardiser) if standardiser else None,
-        device=device,
-        allow_pickle=allow_pickle,
+        **asdict(source),
     )
     written = embed_file(wanted, out, ray=ray, progress=Bar())
-    answer = written.record() | {"model": model, **chosen}
+    answer = written.record() | {"model": source.model, **chosen}
     if json:
         print_json(answer)
         return
     tell(notes(answer))
     say(
         f"{answer['rows']:,} vectors of {answer['width']} dimensions from {answer['texts']:,} texts "
-        f"(layers {layers} of {model}): {out}"
+        f"(layers {layers} of {source.model}): {out}"
     )
 
 
@@ -83,8 +80,3 @@ def notes(answer: dict[str, Any]) -> list[str]:
     if answer["vanished"]:
         found.append(f"of {answer['vanished']:,} words the tokenizer leaves nothing: they have no vector")
     return found
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(cls=o.SpreadCommand)(embed)

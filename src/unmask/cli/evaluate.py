@@ -23,7 +23,7 @@ def evaluate(
         Path,
         typer.Option("--out", "-o", help="Directory of the run; one that holds the same run is resumed."),
     ],
-    model: o.Model = "english",
+    source: o.ModelOptions,
     pairs: Annotated[
         str,
         typer.Option("--pairs", help="Which two tokens are blanked: random, contiguous or distance=1..8."),
@@ -39,9 +39,6 @@ def evaluate(
     ] = "all",
     ray: o.Ray = None,
     workers: o.Workers = None,
-    device: o.Device = "auto",
-    memory: o.Memory = "4GB",
-    allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
     **query: Any,
 ) -> None:
@@ -56,26 +53,17 @@ def evaluate(
     check_workers(workers, ray)
     settings = Settings(
         data=data,
-        model=model,
+        model=source.model,
         pairs=pairs,
         examples=None if examples == "all" else int(examples),
         methods=() if methods == "all" else o.parse_names(methods),
         **query,
     )
-    summary = run(
-        settings,
-        out,
-        device=device,
-        memory=memory,
-        allow_pickle=allow_pickle,
-        ray=ray,
-        workers=workers,
-        progress=Ticker("examples"),
-    )
+    summary = run(settings, out, **source.loading, ray=ray, workers=workers, progress=Ticker("examples"))
     if json:
         print_json(summary)
-        return
-    show(summary, out)
+    else:
+        show(summary, out)
 
 
 def show(summary: dict[str, Any], out: Path) -> None:
@@ -94,8 +82,3 @@ def show(summary: dict[str, Any], out: Path) -> None:
         numbers=set(range(1, len(kept))),
     )
     say(f"report: {out / 'report.html'}")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(name="evaluate", cls=o.SpreadCommand)(evaluate)

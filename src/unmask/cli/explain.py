@@ -5,26 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import typer
-
 from unmask.cli import options as o
 from unmask.cli.query_options import query_options
-from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
+from unmask.cli.terminal import Bar, basis, percent, present, print_table, say
 from unmask.inference.query import SPECS, Query
 
 
 @query_options(*SPECS)
 def explain(
-    model: o.Model = "english",
-    device: o.Device = "auto",
-    memory: o.Memory = "4GB",
-    allow_pickle: o.AllowPickle = False,
+    source: o.ModelOptions,
     json: o.Json = False,
     **query: Any,
 ) -> None:
     """Fill two blanks jointly and show what independent answers miss."""
     question, bar = Query(**query), Bar()
-    mlm = o.open_model(model, device, memory, allow_pickle, bar)
+    mlm = source.open(bar)
     from unmask import api
     from unmask.errors import UsageError
     from unmask.joints.pair import PairJoint
@@ -34,12 +29,7 @@ def explain(
     if not isinstance(joint, PairJoint):
         count = "one blank" if joint.blanks == 1 else f"{joint.blanks} blanks"
         raise UsageError(f"expected a text with two blanks to explain, got {count}: use unmask fill")
-    answer = explain_answer(joint, mlm)
-    if json:
-        print_json(answer)
-        return
-    tell(answer["notes"])
-    show(answer)
+    present(explain_answer(joint, mlm), json, show)
 
 
 def show(answer: dict[str, Any]) -> None:
@@ -75,8 +65,3 @@ def _verdict(independent: dict[str, Any], joint: dict[str, Any]) -> list[str]:
         f"with '{other}' in the {where} blank, {percent(given)}.",
         f"The model's own p(a|b) p(b|a) is {shown} times higher for the joint answer.",
     ]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(explain)

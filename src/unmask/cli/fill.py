@@ -9,7 +9,7 @@ import typer
 from unmask.cli import options as o
 from unmask.cli.compare import compare_all
 from unmask.cli.query_options import query_options
-from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
+from unmask.cli.terminal import Bar, basis, percent, present, print_table, say
 from unmask.errors import UsageError
 from unmask.inference.query import DEFAULTS, SPECS, Query
 
@@ -22,11 +22,8 @@ Pieces = Annotated[
 @query_options(*SPECS)
 def fill(
     ctx: typer.Context,
-    model: o.Model = "english",
+    source: o.ModelOptions,
     top: o.Top = 10,
-    device: o.Device = "auto",
-    memory: o.Memory = "4GB",
-    allow_pickle: o.AllowPickle = False,
     words: Words = False,
     pieces: Pieces = 3,
     json: o.Json = False,
@@ -43,7 +40,7 @@ def fill(
         if query["options"]:
             raise UsageError("--option is for one construction, and --method all takes them all: choose one")
         every = Query(**query | {"method": DEFAULTS["method"]})
-        compare_all(every, o.open_model(model, device, memory, allow_pickle, Bar()), top, json)
+        compare_all(every, source.open(Bar()), top, json)
         return
     if words:
         o.refuse_given(
@@ -51,24 +48,14 @@ def fill(
             set(SPECS) - {"text", "truncate"},
             "has no effect with --words, which always uses the chain of single tokens: leave it out",
         )
-        mlm = o.open_model(model, device, memory, allow_pickle, Bar())
-        answer = words_of(Query(**query), mlm, top, pieces)
-        if json:
-            print_json(answer)
-        else:
-            show_words(answer)
+        present(words_of(Query(**query), source.open(Bar()), top, pieces), json, show_words)
         return
     question, bar = Query(**query), Bar()
-    mlm = o.open_model(model, device, memory, allow_pickle, bar)
+    mlm = source.open(bar)
     from unmask import api
     from unmask.serialize import fill_answer
 
-    answer = fill_answer(api.fill(question, mlm=mlm, progress=bar), mlm, top)
-    if json:
-        print_json(answer)
-        return
-    tell(answer["notes"])
-    show(answer)
+    present(fill_answer(api.fill(question, mlm=mlm, progress=bar), mlm, top), json, show)
 
 
 def words_of(query: Query, mlm: Any, top: int, pieces: int) -> dict[str, Any]:
@@ -83,7 +70,6 @@ def words_of(query: Query, mlm: Any, top: int, pieces: int) -> dict[str, Any]:
 
 def show_words(answer: dict[str, Any]) -> None:
     """Print words and their pieces."""
-    tell(answer["notes"])
     rows = [
         [
             str(i),
@@ -123,8 +109,3 @@ def show(answer: dict[str, Any]) -> None:
         line += f", {100 * answer['mass_outside_candidates']:.1f} % of the joint outside the candidates"
     say(line)
     say(basis(answer))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(fill)

@@ -144,8 +144,3 @@ def show(scores: Scores, where: str) -> None:
     title = f"{scores.examples:,} examples {where}"
     print_table(title, ["", "precision", "recall", "F1", "support"], rows, numbers={1, 2, 3, 4})
     say("  ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in scores.overall.items()))
-
-
-def register(root: typer.Typer) -> None:
-    """Add the commands to the application."""
-    root.add_typer(app)

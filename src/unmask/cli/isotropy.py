@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from unmask.cli import options as o
+from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Bar, print_json, print_table, say
 from unmask.errors import UsageError
 
 
+@query_options("seed")
 def isotropy(
-    texts: Annotated[
-        str, typer.Argument(help="A file with a text per line, or .jsonl with text or words; - for stdin.")
-    ],
-    model: o.Model = "english",
+    texts: o.Texts,
+    source: o.EncoderOptions,
     layers: Annotated[
         list[str] | None,
         typer.Option("--layers", "-l", help="As for embed; repeatable [default: every layer by itself]."),
@@ -32,13 +32,10 @@ def isotropy(
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Draw the measures by layer: .png, .svg or .pdf.")
     ] = None,
-    seed: o.Seed = 0,
-    device: o.Device = "auto",
-    allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
+    **query: Any,
 ) -> None:
     """Measure how evenly a model's word vectors lie in space, before and after standardisation."""
-    from unmask.embeddings.encoder import Encoder
     from unmask.embeddings.figures import check_figure, draw_isotropy
     from unmask.embeddings.isotropy import survey
     from unmask.embeddings.standardise import save_standardisers
@@ -51,12 +48,10 @@ def isotropy(
     for out in (figure, standardiser):
         if out is not None:
             o.check_place(out)
-    encoder = Encoder.load(model, device=device, allow_pickle=allow_pickle)
-    found = survey(
-        encoder, read_texts(texts), layers, sample=sample, remove=remove, seed=seed, progress=Bar()
-    )
+    model, encoder = source.model, source.encoder()
+    found = survey(encoder, read_texts(texts), layers, sample=sample, remove=remove, progress=Bar(), **query)
     if standardiser is not None:
-        about = {"model": model, "texts": str(found.texts), "seed": str(seed)}
+        about = {"model": model, "texts": str(found.texts), "seed": str(query["seed"])}
         if encoder.weights is not None:
             about["weights"] = encoder.weights
         save_standardisers(found.standardisers, standardiser, about)
@@ -69,7 +64,7 @@ def isotropy(
                 "texts": found.texts,
                 "words": found.words,
                 "removed": found.removed,
-                "seed": seed,
+                **query,
                 "layers": {
                     name: {remedy: measures.record() for remedy, measures in by_remedy.items()}
                     for name, by_remedy in found.measures.items()
@@ -90,8 +85,3 @@ def isotropy(
         f"{found.words:,} words of {found.texts:,} texts measured, fitted on the other half; 'top removed' "
         f"is without the mean and {found.removed} leading components"
     )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(isotropy)

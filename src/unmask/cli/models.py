@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-import typer
-
 from unmask.cli import options as o
 from unmask.cli.terminal import print_json, print_table, say
 from unmask.memory import show_bytes
@@ -34,8 +32,3 @@ def models(json: o.Json = False) -> None:
     columns = ["name", "type", "vocabulary", "window", "size", "licence", ""]
     print_table("embedded models", columns, rows, numbers={2, 3, 4})
     say("Any checkpoint with an MLM head works too: --model DIRECTORY or --model HUB/NAME.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(models)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,10 +11,10 @@ import typer
 from typer.core import TyperCommand
 
 from unmask.errors import UsageError
-from unmask.inference.query import LARGEST_SEED, SPECS
 from unmask.progress import Progress
 
 if TYPE_CHECKING:
+    from unmask.embeddings.encoder import Encoder
     from unmask.models.masked_lm import MaskedLM
 
 Model = Annotated[
@@ -27,7 +28,6 @@ AllowPickle = Annotated[
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Ray workers [default: one for each GPU, or CPU].")
 ]
-Seed = Annotated[int, typer.Option(*SPECS["seed"].flags, min=0, max=LARGEST_SEED, help=SPECS["seed"].help)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Ray = Annotated[
     str | None,
@@ -37,7 +37,47 @@ Ray = Annotated[
         help="Spread the work over a Ray cluster: one started here, or that of the address (or 'auto').",
     ),
 ]
+Texts = Annotated[
+    str, typer.Argument(help="A file with a text per line, or .jsonl with text or words; - for stdin.")
+]
 Top = Annotated[int, typer.Option("--top", "-t", min=1, help="How many fillings to show.")]
+
+
+@dataclass(frozen=True)
+class EncoderOptions:
+    """The model that a command names, and how it is opened; `query_options` makes options of the fields."""
+
+    model: Model = "english"
+    device: Device = "auto"
+    allow_pickle: AllowPickle = False
+
+    def encoder(self) -> Encoder:
+        """Open the model's encoder."""
+        from unmask.embeddings.encoder import Encoder
+
+        return Encoder.load(self.model, device=self.device, allow_pickle=self.allow_pickle)
+
+
+@dataclass(frozen=True)
+class ModelOptions(EncoderOptions):
+    """The same for commands that run the whole model, within a budget of memory."""
+
+    memory: Memory = "4GB"
+
+    @property
+    def loading(self) -> dict[str, Any]:
+        """How the model is opened: the keyword arguments of `unmask.load`."""
+        return {"device": self.device, "memory": self.memory, "allow_pickle": self.allow_pickle}
+
+    def open(self, bar: Progress) -> MaskedLM:
+        """Open the model."""
+        bar.started("loading the model", 0)
+        try:
+            from unmask.models.load import load
+
+            return load(self.model, **self.loading)
+        finally:
+            bar.finished()
 
 
 class SpreadCommand(TyperCommand):
@@ -86,14 +126,3 @@ def check_place(out: Path) -> None:
 def parse_names(given: str) -> tuple[str, ...]:
     """Return names that stand between commas."""
     return tuple(name.strip() for name in given.split(","))
-
-
-def open_model(model: str, device: str, memory: str, allow_pickle: bool, bar: Progress) -> MaskedLM:
-    """Open the model that a command names."""
-    bar.started("loading the model", 0)
-    try:
-        from unmask.models.load import load
-
-        return load(model, device=device, memory=memory, allow_pickle=allow_pickle)
-    finally:
-        bar.finished()

@@ -1,8 +1,9 @@
-"""The options of a command that are fields of a query, with the flags, defaults, ranges and help of these."""
+"""The options of a command that are derived: the fields of a query, and those of the model that is opened."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Annotated, Any, get_type_hints
@@ -17,17 +18,25 @@ Command = Callable[..., None]
 
 
 def query_options(*names: str) -> Callable[[Command], Command]:
-    """Give a command an option per named field of a query; it gets the values by name in its `**query`."""
+    """Give a command an option per named field of a query; it gets the values by name in its `**query`.
+
+    A parameter whose type is a dataclass, as `source: ModelOptions`, becomes an option per field.
+    """
 
     def derive(command: Command) -> Command:
-        *own, rest = signature(command).parameters.values()
-        assert rest.kind is Parameter.VAR_KEYWORD
         hints = get_type_hints(command, include_extras=True)
+        own = [p for p in signature(command).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+        records = {p.name: _fields_of(hints[p.name]) for p in own if is_dataclass(hints[p.name])}
         plain = [p.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[p.name]) for p in own]
-        parameters = sorted([*map(_parameter, names), *plain], key=lambda p: p.default is not Parameter.empty)
+        listed = (one for p in plain for one in records.get(p.name, [p]))
+        parameters = sorted(
+            [*map(_parameter, names), *listed], key=lambda p: p.default is not Parameter.empty
+        )
 
         @wraps(command)
         def with_query(**given: Any) -> None:
+            for name, parts in records.items():
+                given[name] = hints[name](**{part.name: given.pop(part.name) for part in parts})
             command(**{name: _read(name, value) if name in names else value for name, value in given.items()})
 
         with_query.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -35,6 +44,15 @@ def query_options(*names: str) -> Callable[[Command], Command]:
         return with_query
 
     return derive
+
+
+def _fields_of(record: Any) -> list[Parameter]:
+    """Return the fields of a dataclass as parameters."""
+    hints = get_type_hints(record, include_extras=True)
+    return [
+        Parameter(f.name, Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
+        for f in fields(record)
+    ]
 
 
 def _parameter(name: str) -> Parameter:

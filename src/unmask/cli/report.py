@@ -59,8 +59,3 @@ def report(
         print_table(metric, heads, rows, numbers=set(range(1, len(heads))))
     if out is not None:
         say(f"report: {out}")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(name="report")(report)

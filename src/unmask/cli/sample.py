@@ -8,7 +8,7 @@ import typer
 
 from unmask.cli import options as o
 from unmask.cli.query_options import query_options
-from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
+from unmask.cli.terminal import Bar, basis, percent, present, print_table, say
 from unmask.errors import UsageError
 from unmask.inference.query import SPECS, Query
 
@@ -52,6 +52,7 @@ UNUSED = {
 @query_options(*[name for name in SPECS if name != "text"])
 def sample(
     ctx: typer.Context,
+    source: o.ModelOptions,
     text: Template = None,
     template: Named = None,
     length: Length = None,
@@ -62,10 +63,6 @@ def sample(
     burn_in: BurnIn = 50,
     thin: Thin = 10,
     energy: Energy = "mrf-prob",
-    model: o.Model = "english",
-    device: o.Device = "auto",
-    memory: o.Memory = "4GB",
-    allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
     **query: Any,
 ) -> None:
@@ -82,7 +79,7 @@ def sample(
     )
     question, bar = _query(template, sampler, query), Bar()
     seed = question.seed
-    mlm = o.open_model(model, device, memory, allow_pickle, bar)
+    mlm = source.open(bar)
     from unmask.inference import generation
     from unmask.inference.infer import infer
     from unmask.serialize import sample_answer
@@ -90,28 +87,14 @@ def sample(
     cloze = generation.cloze_of(mlm, template, length=length, prefix=prefix, truncate=question.truncate)
     if sampler in generation.MARKOV:
         run: dict[str, Any] = {"chains": chains, "burn_in": burn_in, "thin": thin, "energy": energy}
+        draws = -(-number // max(1, chains))
         generated = generation.sample_by_markov_chain(
-            mlm,
-            cloze,
-            sampler,
-            question,
-            draws=-(-number // max(1, chains)),
-            progress=bar,
-            **run,
+            mlm, cloze, sampler, question, draws=draws, progress=bar, **run
         )
         answer = generation.generated_answer(generated, mlm, sampler, {**run, "sampling_seed": seed})
-        print_json(answer) if json else show_chains(answer)
+        present(answer, json, show_chains)
         return
-    answer = sample_answer(infer(mlm, cloze, question, bar), mlm, number, seed)
-    if json:
-        print_json(answer)
-        return
-    tell(answer["notes"])
-    rows = [[percent(f["log_prob"]), "  ".join(f["tokens"]), f["text"]] for f in answer["samples"]]
-    print_table(
-        f"{number} samples from {answer['method']}, seed {seed}", ["probability", "tokens", "text"], rows, {0}
-    )
-    say(basis(answer))
+    present(sample_answer(infer(mlm, cloze, question, bar), mlm, number, seed), json, show)
 
 
 def _query(template: str | None, sampler: str, given: dict[str, Any]) -> Query:
@@ -129,9 +112,16 @@ def _query(template: str | None, sampler: str, given: dict[str, Any]) -> Query:
     )
 
 
+def show(answer: dict[str, Any]) -> None:
+    """Print the draws from a joint."""
+    rows = [[percent(f["log_prob"]), "  ".join(f["tokens"]), f["text"]] for f in answer["samples"]]
+    title = f"{len(rows)} samples from {answer['method']}, seed {answer['sampling_seed']}"
+    print_table(title, ["probability", "tokens", "text"], rows, {0})
+    say(basis(answer))
+
+
 def show_chains(answer: dict[str, Any]) -> None:
     """Print the draws of Markov chains and how they fared."""
-    tell(answer["notes"])
     rows = [[str(s["chain"]), f"{s['log_weight']:.3f}", s["text"]] for s in answer["samples"]]
     title = (
         f"{len(rows)} draws by {answer['sampler']}, {answer['chains']} chains, seed {answer['sampling_seed']}"
@@ -159,8 +149,3 @@ def _number(value: float | None) -> str:
 def _stands_still(row: dict[str, Any]) -> bool:
     """Whether R-hat is infinite: it is not told, and the chains have not settled."""
     return row["rhat"] is None and row["settled"] is False
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(sample)

@@ -11,7 +11,7 @@ import typer
 from unmask.cli import options as o
 from unmask.cli import score_file as files
 from unmask.cli.query_options import query_options
-from unmask.cli.terminal import Bar, basis, percent, print_json, print_table, say, tell
+from unmask.cli.terminal import Bar, basis, percent, present, print_table, say
 from unmask.errors import UsageError
 from unmask.inference.query import SPECS, Query
 from unmask.runs.cluster import check_workers
@@ -29,10 +29,7 @@ Braced = Annotated[
 def score(
     ctx: typer.Context,
     text: Braced,
-    model: o.Model = "english",
-    device: o.Device = "auto",
-    memory: o.Memory = "4GB",
-    allow_pickle: o.AllowPickle = False,
+    source: o.ModelOptions,
     scores: files.Scores = "all",
     lengths: files.Lengths = None,
     out: files.Out = None,
@@ -50,20 +47,8 @@ def score(
             f"is for words in braces, and {text} is a file",
         )
         check_workers(workers, ray)
-        files.score_file(
-            path,
-            model=model,
-            scores=scores,
-            lengths=lengths,
-            query=Query(**query),
-            out=out,
-            ray=ray,
-            workers=workers,
-            device=device,
-            memory=memory,
-            allow_pickle=allow_pickle,
-            json=json,
-        )
+        where: dict[str, Any] = {"out": out, "ray": ray, "workers": workers}
+        files.score_file(path, source, scores, lengths, Query(**query), json=json, **where)
         return
     o.refuse_given(
         ctx,
@@ -76,16 +61,11 @@ def score(
             "file that exists"
         )
     question, bar = Query(text, **query), Bar()
-    mlm = o.open_model(model, device, memory, allow_pickle, bar)
+    mlm = source.open(bar)
     from unmask import api
     from unmask.serialize import score_answer
 
-    answer = score_answer(api.score(question, mlm=mlm, progress=bar), mlm)
-    if json:
-        print_json(answer)
-        return
-    tell(answer["notes"])
-    show(answer)
+    present(score_answer(api.score(question, mlm=mlm, progress=bar), mlm), json, show)
 
 
 def _file(ctx: typer.Context, text: str) -> Path | None:
@@ -107,26 +87,13 @@ def _file(ctx: typer.Context, text: str) -> Path | None:
 def show(answer: dict[str, Any]) -> None:
     """Print the joint log-probability and each token's share in it."""
     say(f"log-probability {answer['log_prob']:.4f} ({percent(answer['log_prob'])}) under {answer['method']}")
-    if "blanks" not in answer:
-        show_blocks(answer)
-        return
-    rows = [
-        [b["token"], f"{b['log_prob_alone']:.4f}", f"{b['log_prob_given_others']:.4f}"]
-        for b in answer["blanks"]
-    ]
-    other = "other" if len(rows) < 3 else "others"
-    columns = ["token", "marginal log-prob.", f"log-prob. given the {other}"]
+    if "blocks" in answer:  # of a chain
+        columns = ["block", "log-prob. given the blocks above"]
+        rows = [["  ".join(b["tokens"]), f"{b['log_prob']:.4f}"] for b in answer["blocks"]]
+    else:
+        other = "other" if len(answer["blanks"]) < 3 else "others"
+        columns = ["token", "marginal log-prob.", f"log-prob. given the {other}"]
+        numbers = ("log_prob_alone", "log_prob_given_others")
+        rows = [[b["token"], *(f"{b[name]:.4f}" for name in numbers)] for b in answer["blanks"]]
     print_table(answer["text"], columns, rows, numbers={1, 2})
     say(basis(answer))
-
-
-def show_blocks(answer: dict[str, Any]) -> None:
-    """Print what each block of a chain adds."""
-    rows = [["  ".join(b["tokens"]), f"{b['log_prob']:.4f}"] for b in answer["blocks"]]
-    print_table(answer["text"], ["block", "log-prob. given the blocks above"], rows, numbers={1})
-    say(basis(answer))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(cls=o.SpreadCommand)(score)

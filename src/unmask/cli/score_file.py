@@ -36,20 +36,16 @@ Workers = Annotated[
 
 def score_file(
     path: Path,
-    *,
-    model: str,
+    source: o.ModelOptions,
     scores: str,
     lengths: str | None,
     query: Query,
-    out: Path | None,
+    *,
     ray: str | None,
-    workers: int | None,
-    device: str,
-    memory: str,
-    allow_pickle: bool,
     json: bool,
+    **where: Any,
 ) -> None:
-    """Score every line and print a row or a JSON object for each."""
+    """Score every line and print a row or a JSON object for each; `where` goes to the run: out, workers."""
     from unmask.evaluation.score_file import LineScorer, ScoreSettings, count_lengths
     from unmask.evaluation.score_file import score_file as run
     from unmask.inference.lengths import parse_lengths
@@ -60,14 +56,12 @@ def score_file(
     if query.candidates == "all":
         raise UsageError("a file's pairs are joined on a number of candidates per blank: give one, or auto")
     settings = ScoreSettings(
-        model=model,
+        model=source.model,
         scores=SCORES if scores == "all" else o.parse_names(scores),
         support="all" if query.support == "auto" else query.support,
         candidates=PAIR_CANDIDATES if query.candidates == "auto" else query.candidates,
         truncate=query.truncate,
-        device=device,
-        memory=memory,
-        allow_pickle=allow_pickle,
+        **source.loading,
     )
     settings.check()
     if lengths is not None and not set(settings.scores) & set(DISTRIBUTIONS):
@@ -79,14 +73,12 @@ def score_file(
     bar = Progress() if sys.stdout.isatty() else Ticker("lines", closing=False)
     scorer, known = None, None
     if ray is None or lengths is not None:
-        mlm = o.open_model(model, device, memory, allow_pickle, bar)
+        mlm = source.open(bar)
         scorer = LineScorer(mlm, settings)
         if lengths is not None:
             read, most = Reader(mlm), mlm.window if query.truncate else None
             known = parse_lengths(lengths, lambda file: count_lengths(file, read, most), path)
-    records = run(
-        path, settings, out=out, lengths=known, scorer=scorer, ray=ray, workers=workers, progress=bar
-    )
+    records = run(path, settings, lengths=known, scorer=scorer, ray=ray, progress=bar, **where)
     if json:
         for record in records:
             print_json(record)

@@ -102,8 +102,3 @@ def say_now(line: str) -> None:
 
     say(line)
     sys.stdout.flush()
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(serve)

@@ -9,7 +9,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from unmask.progress import Progress
@@ -35,25 +35,14 @@ class Bar(Progress):
         """Begin a stage; nothing is drawn where nobody looks."""
         if not sys.stderr.isatty():
             return
+        from rich import progress as rich
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            SpinnerColumn,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-        from rich.progress import Progress as RichProgress
 
-        columns = [SpinnerColumn(), TextColumn("{task.description}")]
+        columns = [rich.SpinnerColumn(), rich.TextColumn("{task.description}")]
         if total:
-            columns += [
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[rate]}"),
-                TimeRemainingColumn(),
-            ]
-        self._bar = RichProgress(
+            columns += [rich.BarColumn(), rich.MofNCompleteColumn()]
+            columns += [rich.TextColumn("{task.fields[rate]}"), rich.TimeRemainingColumn()]
+        self._bar = rich.Progress(
             *columns, console=Console(stderr=True), transient=True, speed_estimate_period=RATE_OVER
         )
         self._bar.start()
@@ -121,6 +110,15 @@ def print_json(answer: dict[str, Any]) -> None:
     """Print one JSON object and nothing else."""
     plain = "utf" not in (sys.stdout.encoding or "").lower()
     sys.stdout.write(json.dumps(answer, ensure_ascii=plain, allow_nan=False) + "\n")
+
+
+def present(answer: dict[str, Any], as_json: bool, show: Callable[[dict[str, Any]], None]) -> None:
+    """Print an answer: as JSON, or its notes and what `show` makes of it."""
+    if as_json:
+        print_json(answer)
+        return
+    tell(answer.get("notes", []))
+    show(answer)
 
 
 def print_table(title: str, columns: list[str], rows: list[list[str]], numbers: Collection[int] = ()) -> None:

@@ -81,8 +81,3 @@ def _named(given: list[str] | None, option: str, read: Callable[[str], Any]) -> 
         if not (name and sign and value):
             raise UsageError(f"expected {option} NAME={'NUMBER' if read is float else 'TEXT'}, got '{text}'")
     return found or None
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(name="train")(train)

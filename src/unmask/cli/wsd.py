@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unmask.cli import options as o
+from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Bar, print_json, print_table, say
 from unmask.errors import UsageError
 
@@ -38,43 +39,38 @@ Prior = Annotated[
 Standardise = Annotated[
     bool, typer.Option("--standardise/--raw", help="Compare standardised vectors, or raw ones.")
 ]
+Layers = Annotated[
+    str, typer.Option("--layers", "-l", help="As for embed: a number, last, last4, concat:5,6 ...")
+]
+OtherModel = Annotated[
+    str | None, typer.Option("--model", "-m", help="The model [default: that of the senses].")
+]
 
 
 @app.command()
+@query_options()
 def fit(
     corpus: Corpus,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the senses: .safetensors.")],
+    source: o.EncoderOptions,
     gold: GoldFile = None,
-    model: o.Model = "english",
-    layers: Annotated[
-        str, typer.Option("--layers", "-l", help="As for embed: a number, last, last4, concat:5,6 ...")
-    ] = "last4",
-    device: o.Device = "auto",
-    allow_pickle: o.AllowPickle = False,
+    layers: Layers = "last4",
     json: o.Json = False,
 ) -> None:
     """Learn a vector for every sense of a sense-tagged corpus."""
     from unmask.embeddings import senses
-    from unmask.embeddings.encoder import Encoder
     from unmask.embeddings.sense_corpus import count_sentences, gold_beside, read_gold, read_sentences
 
     if out.suffix != ".safetensors":
         raise UsageError(f"expected a file of senses that ends in .safetensors, got '{out}'")
     o.check_place(out)
     keys = read_gold(gold or gold_beside(corpus))
-    encoder = Encoder.load(model, device=device, allow_pickle=allow_pickle)
-    learned = senses.fit(
-        encoder,
-        read_sentences(corpus),
-        keys,
-        layers=layers,
-        progress=Bar(),
-        total=count_sentences(corpus),
-    )
+    sentences, total = read_sentences(corpus), count_sentences(corpus)
+    learned = senses.fit(source.encoder(), sentences, keys, layers=layers, progress=Bar(), total=total)
     learned.save(out)
     answer = {
         "out": str(out),
-        "model": model,
+        "model": source.model,
         "layers": layers,
         "senses": len(learned.keys),
         "lemmas": len(learned.entries),
@@ -85,7 +81,7 @@ def fit(
     else:
         say(
             f"{answer['senses']:,} senses of {answer['lemmas']:,} lemmas from {answer['instances']:,} "
-            f"instances (layers {layers} of {model}): {out}"
+            f"instances (layers {layers} of {source.model}): {out}"
         )
 
 
@@ -96,9 +92,7 @@ def predict(
     standardise: Standardise = True,
     prior: Prior = 0.05,
     wordnet: WordNetChoice = "auto",
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help="The model [default: that of the senses].")
-    ] = None,
+    model: OtherModel = None,
     device: o.Device = "auto",
     allow_pickle: o.AllowPickle = False,
 ) -> None:
@@ -128,9 +122,7 @@ def evaluate(
     ] = None,
     prior: Prior = 0.05,
     wordnet: WordNetChoice = "auto",
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help="The model [default: that of the senses].")
-    ] = None,
+    model: OtherModel = None,
     device: o.Device = "auto",
     allow_pickle: o.AllowPickle = False,
     json: o.Json = False,
@@ -181,21 +173,19 @@ def evaluate(
 
 
 @app.command()
+@query_options()
 def picture(
     lemma: Annotated[str, typer.Argument(help="The lemma whose instances are drawn.")],
     corpus: Annotated[Path, typer.Option("--corpus", help="A sense-tagged corpus, NAME.data.xml (.gz too).")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The picture: .png, .svg or .pdf.")],
+    source: o.EncoderOptions,
     pos: Annotated[str, typer.Option("--pos", help="Its part of speech: NOUN, VERB, ADJ or ADV.")] = "NOUN",
     gold: GoldFile = None,
-    model: o.Model = "english",
-    layers: Annotated[str, typer.Option("--layers", "-l", help="As for embed.")] = "last4",
+    layers: Layers = "last4",
     least: Annotated[int, typer.Option("--least", min=1, help="Instances that a drawn sense has.")] = 3,
     standardise: Standardise = True,
-    device: o.Device = "auto",
-    allow_pickle: o.AllowPickle = False,
 ) -> None:
     """Draw one word's instances in the plane, coloured by sense."""
-    from unmask.embeddings.encoder import Encoder
     from unmask.embeddings.figures import check_figure, draw_senses
     from unmask.embeddings.pictures import instances_by_sense
     from unmask.embeddings.sense_corpus import gold_beside, read_gold, read_sentences
@@ -203,21 +193,20 @@ def picture(
     check_figure(out)
     o.check_place(out)
     keys = read_gold(gold or gold_beside(corpus))
-    encoder = Encoder.load(model, device=device, allow_pickle=allow_pickle)
+    encoder, sentences = source.encoder(), read_sentences(corpus)
     vectors, shown = instances_by_sense(
-        encoder, read_sentences(corpus), keys, lemma, pos, layers=layers, least=least, standardise=standardise
+        encoder, sentences, keys, lemma, pos, layers=layers, least=least, standardise=standardise
     )
-    draw_senses(vectors, shown, f"{lemma} ({pos.lower()}), layers {layers} of {model}", out)
+    draw_senses(vectors, shown, f"{lemma} ({pos.lower()}), layers {layers} of {source.model}", out)
     say(f"{len(shown):,} instances of {len(set(shown))} senses of '{lemma}': {out}")
 
 
 def _open(path: Path, model: str | None, device: str, allow_pickle: bool) -> tuple[Senses, Encoder]:
-    from unmask.embeddings.encoder import Encoder
     from unmask.embeddings.senses import Senses
     from unmask.embeddings.standardise import other_weights
 
     learned = Senses.load(path)
-    encoder = Encoder.load(model or learned.model, device=device, allow_pickle=allow_pickle)
+    encoder = o.EncoderOptions(model or learned.model, device, allow_pickle).encoder()
     width = encoder.width_of(encoder.layers(learned.layers))
     if width != learned.vectors.shape[1]:
         raise UsageError(
@@ -239,17 +228,5 @@ def _answer(learned: Senses, encoder: Encoder, corpus: Path, wordnet: str, prior
 
     found = find_wordnet(wordnet)
     back_off = found.first_sense if found is not None else lambda _lemma, _pos: None
-    return predict(
-        learned,
-        encoder,
-        read_sentences(corpus),
-        prior=prior,
-        back_off=back_off,
-        progress=Bar(),
-        total=count_sentences(corpus),
-    )
-
-
-def register(root: typer.Typer) -> None:
-    """Add the commands to the application."""
-    root.add_typer(app)
+    sentences, total = read_sentences(corpus), count_sentences(corpus)
+    return predict(learned, encoder, sentences, prior=prior, back_off=back_off, progress=Bar(), total=total)

@@ -16,8 +16,8 @@ from unmask.evaluation.sampling import Example
 from unmask.evaluation.settings import Settings, parse_methods
 from unmask.inference.infer import conditionals
 from unmask.inference.resolve import tokens_of
-from unmask.joints.metrics import Marginals, incompatibility, marginals_of, measure
-from unmask.joints.pair import PairJoint
+from unmask.joints.metrics import incompatibility, marginals_of, measure
+from unmask.joints.pair import Marginals, PairJoint
 from unmask.joints.registry import construct
 from unmask.models.load import load
 from unmask.models.masked_lm import MaskedLM

@@ -13,11 +13,8 @@ What was chosen and why is among the notes that the user is told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-
-import torch
-from torch import Tensor
+from typing import NamedTuple
 
 from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
@@ -33,9 +30,8 @@ from unmask.inference.independent import independent_joint
 from unmask.inference.methods import CHAIN_OPTIONS
 from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, tokens_joined
 from unmask.inference.query import Query
-from unmask.inference.resolve import check_many_blanks
+from unmask.inference.resolve import check_many_blanks, kept_tokens, supports_of
 from unmask.joints.chain import Chain, Order
-from unmask.joints.fillings import Token
 from unmask.joints.grid import GridJoint
 from unmask.joints.joint import Joint
 from unmask.joints.options import check_options, unknown_option
@@ -49,6 +45,17 @@ NO_GRID = "; --method grid joins all blanks at once, but covers only a few candi
 NO_GRID_TO_SCORE = "; a grid gives no probability to a token that is not among its candidates"
 
 
+class _Asked(NamedTuple):
+    """A text's blanks, what each may hold, and the mass outside that with all of them masked."""
+
+    mlm: MaskedLM
+    cloze: Cloze
+    query: Query
+    supports: tuple[Support, ...]
+    outside: tuple[float, ...]
+    progress: Progress
+
+
 def joint_of_blanks(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progress = silent) -> Joint:
     """Return the joint of any number of blanks.
 
@@ -57,7 +64,7 @@ def joint_of_blanks(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progres
     """
     check_many_blanks(query, cloze)
     method, candidates = query.method, query.candidates
-    supports, outside = supports_of(mlm, cloze, query.support, query.include)
+    supports, outside = supports_of(mlm, cloze, query)
     if method == "product":
         _check_no_candidates("product", query)
         reason = f"{_count(cloze)}: each by itself"
@@ -65,13 +72,13 @@ def joint_of_blanks(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progres
             conditionals="product",
             passes=1,
             candidates=len(supports[0]),
-            mass_outside_support=tuple(outside),
+            mass_outside_support=outside,
             reason=reason,
         )
         return independent_joint(mlm, _noted(cloze, reason), supports, known)
     if method == "grid" or (method == "ag" and candidates == "auto" and _holds_all(supports)):
-        return _grid(mlm, cloze, supports, outside, query, progress)
-    return _chain(mlm, cloze, supports, outside, query, progress)
+        return _grid(_Asked(mlm, cloze, query, supports, outside, progress))
+    return _chain(_Asked(mlm, cloze, query, supports, outside, progress))
 
 
 def _noted(cloze: Cloze, reason: str) -> Cloze:
@@ -83,26 +90,14 @@ def _holds_all(supports: tuple[Support, ...]) -> bool:
     return max(len(support) for support in supports) <= affordable_candidates(len(supports))
 
 
-def _grid(
-    mlm: MaskedLM,
-    cloze: Cloze,
-    supports: tuple[Support, ...],
-    outside: Sequence[float],
-    query: Query,
-    progress: Progress,
-) -> Joint:
+def _grid(asked: _Asked) -> Joint:
+    mlm, cloze, query, supports, outside, progress = asked
     blanks = len(cloze.blanks)
     options = check_options("the grid", GridJoint, query.options)
     wanted = query.candidates if isinstance(query.candidates, int) else max(2, affordable_candidates(blanks))
     count = min(wanted, max(len(s) for s in supports))
     check_grid(blanks, count)
-    kept = tuple(
-        (
-            *(int(s.ids[s.index(token)]) for token in query.include),
-            *((cloze.truth[i],) if cloze.truth else ()),
-        )
-        for i, s in enumerate(supports)
-    )
+    kept = tuple(kept_tokens(query, cloze, Support.by_kind(mlm.vocabulary, query.support)))
     table = grid_conditionals(mlm, cloze, supports, count, include=kept, progress=progress)
     # what lies on no candidate: what the support leaves out, and what the grid leaves out of the support
     left = zip(outside, table.diagnostics.mass_outside_support, strict=True)
@@ -117,14 +112,8 @@ def _grid(
     return GridJoint(replace(table, diagnostics=known, cloze=_noted(cloze, reason)), **options)
 
 
-def _chain(
-    mlm: MaskedLM,
-    cloze: Cloze,
-    supports: tuple[Support, ...],
-    outside: Sequence[float],
-    query: Query,
-    progress: Progress,
-) -> Joint:
+def _chain(asked: _Asked) -> Joint:
+    mlm, cloze, query, supports, outside, progress = asked
     blanks, method, options = len(cloze.blanks), query.method, query.options
     single = method in ("l2r", "r2l")
     default = list(reversed(range(blanks))) if method == "r2l" else "left-to-right"
@@ -168,7 +157,7 @@ def _chain(
     diagnostics = Diagnostics(
         conditionals="chain",
         candidates=count if block == 2 else None,
-        mass_outside_support=tuple(outside),
+        mass_outside_support=outside,
         reason=reason,
     )
     return Chain(
@@ -188,25 +177,3 @@ def _count(cloze: Cloze) -> str:
 def _check_no_candidates(what: str, query: Query) -> None:
     if isinstance(query.candidates, int):
         raise UsageError(f"{what} is over every token and has no candidates: leave out their number")
-
-
-@torch.inference_mode()
-def supports_of(
-    mlm: MaskedLM, cloze: Cloze, support: int | str, include: Sequence[Token] = ()
-) -> tuple[tuple[Support, ...], list[float]]:
-    """Return the tokens that each blank may hold, and the mass outside them with all blank.
-
-    What is to be included, and what is known to stand there, is held however unlikely it is.
-    """
-    blanks = len(cloze.blanks)
-    tokens = Support.by_kind(mlm.vocabulary, support)
-    named = tuple(int(tokens.ids[tokens.index(token)]) for token in include)
-    if not isinstance(support, int):
-        return (tokens,) * blanks, [0.0] * blanks
-    states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
-    kept, outside = [], []
-    for i, state in enumerate(states):
-        log_m: Tensor = mlm.decoder(tokens.ids)(state).double().log_softmax(-1).cpu()
-        kept.append(tokens.likeliest(log_m, support, (*named, *((cloze.truth[i],) if cloze.truth else ()))))
-        outside.append(max(0.0, 1 - float(log_m[tokens.indices(kept[-1].ids)].exp().sum())))
-    return tuple(kept), outside

@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from unmask.errors import UsageError
-from unmask.inference.auto_method import supports_of
 from unmask.inference.convergence import FEWEST_SWEEPS, diagnose, settled_below
 from unmask.inference.markov_chains import BlockGibbs, Draws, Gibbs, Kernel, Metropolis, run_chains
 from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals
 from unmask.inference.query import Query
+from unmask.inference.resolve import supports_of
 from unmask.inference.sentences import Reader
 from unmask.joints.registry import CONSTRUCTIONS, check_method
 from unmask.lazy import require
@@ -31,7 +30,6 @@ from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze, check_encoding, has_blank, parse_blanks, unknown_note
 
-SAMPLERS = ("joint", "chain", "gibbs", "block-gibbs", "metropolis")
 MARKOV = ("gibbs", "block-gibbs", "metropolis")
 
 
@@ -129,32 +127,25 @@ def sample_by_markov_chain(
         progress: told of sweeps.
     """
     require("diagnosing Markov chains", "sample", "arviz")
+    if sampler not in MARKOV:
+        raise UsageError(f"unknown sampler '{sampler}': expected one of {', '.join(MARKOV)}")
     method = query.method
     check_method(method, CONSTRUCTIONS)
     if query.candidates == "all":
         raise UsageError(f"the pairs of {sampler} are joined on 1 candidate or more, or auto, got all")
-    supports, outside = supports_of(mlm, cloze, query.support)
+    supports, outside = supports_of(mlm, cloze, query)
     count = query.candidates if isinstance(query.candidates, int) else PAIR_CANDIDATES
     conditionals = ModelConditionals(mlm, cloze, supports, method=method, candidates=count)
     kernel: Kernel
     if sampler == "metropolis":
         kernel = Metropolis(conditionals, energy)
-    elif sampler == "block-gibbs":
-        kernel = BlockGibbs(conditionals) if len(cloze.blanks) > 1 else Gibbs(conditionals)
-    elif sampler == "gibbs":
-        kernel = Gibbs(conditionals)
+    elif sampler == "block-gibbs" and len(cloze.blanks) > 1:
+        kernel = BlockGibbs(conditionals)
     else:
-        raise UsageError(f"unknown sampler '{sampler}': expected one of {', '.join(SAMPLERS)}")
+        kernel = Gibbs(conditionals)
     generator = torch.Generator().manual_seed(query.seed)
-    found = run_chains(
-        kernel,
-        chains=chains,
-        draws=draws,
-        burn_in=burn_in,
-        thin=thin,
-        generator=generator,
-        progress=progress,
-    )
+    run = {"chains": chains, "draws": draws, "burn_in": burn_in, "thin": thin}
+    found = run_chains(kernel, generator=generator, progress=progress, **run)
     diagnostics = diagnose(found.sweeps)
     notes = _law(sampler, len(cloze.blanks)) + verdict(diagnostics, chains, draws, thin)
     settings = {
@@ -162,7 +153,7 @@ def sample_by_markov_chain(
         "candidates": count if sampler == "block-gibbs" else None,
         "support": supports[0].name,
         "support_sizes": [len(s) for s in supports],
-        "mass_outside_support": outside,
+        "mass_outside_support": list(outside),
     }
     return Generated(found, cloze, conditionals.passes, diagnostics, tuple(notes), settings)
 
@@ -212,22 +203,19 @@ def generated_answer(
     generated: Generated, mlm: MaskedLM, sampler: str, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the draws of Markov chains as plain data."""
-    accepted = generated.draws.accepted
-    rows: list[dict[str, Any]] = []
-    weights: Tensor = generated.draws.log_weights
-    sweeps = generated.draws.sweeps.ids.shape[1]
-    for chain, texts in enumerate(generated.texts):
-        for n, text in enumerate(texts):
-            ids = generated.draws.ids[chain, n].tolist()
-            rows.append(
-                {
-                    "chain": chain,
-                    "text": text,
-                    "ids": ids,
-                    "tokens": [mlm.vocabulary.token(i) for i in ids],
-                    "log_weight": float(weights[chain, n]),
-                }
-            )
+    draws = generated.draws
+    accepted, sweeps = draws.accepted, draws.sweeps.ids.shape[1]
+    rows = [
+        {
+            "chain": chain,
+            "text": generated.cloze.filled(ids),
+            "ids": ids,
+            "tokens": [mlm.vocabulary.token(i) for i in ids],
+            "log_weight": float(draws.log_weights[chain, n]),
+        }
+        for chain, drawn in enumerate(draws.ids.tolist())
+        for n, ids in enumerate(drawn)
+    ]
     return {
         "model": mlm.name,
         "engine": mlm.engine,

@@ -6,7 +6,6 @@ several times.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -15,12 +14,12 @@ from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
 from unmask.inference.auto_method import joint_of_blanks
 from unmask.inference.cross import cross_conditionals
-from unmask.inference.exact import Supports, both_blank, exact_conditionals
+from unmask.inference.exact import exact_conditionals
 from unmask.inference.query import Query, SupportChoice
-from unmask.inference.resolve import check_pair_tables, is_of_pairs, kept_tokens, tokens_of
+from unmask.inference.resolve import check_pair_tables, is_of_pairs, kept_tokens, supports_of, tokens_of
 from unmask.joints.joint import Joint
 from unmask.joints.registry import construct
-from unmask.joints.token_distribution import TokenDistribution
+from unmask.joints.table import TokenDistribution
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.tables.pair_conditionals import PairConditionals
@@ -47,7 +46,8 @@ def conditionals(
     kept = kept_tokens(query, cloze, tokens)
     if len(cloze.blanks) == 1:
         return _one_blank(mlm, cloze, tokens, query.support, kept[0])
-    supports, outside = _supports(mlm, cloze, tokens, query.support, kept)
+    (a, b), outside = supports_of(mlm, cloze, query)
+    supports = (a, b)
     most = max(len(tokens_of_blank) for tokens_of_blank in supports)
     if query.candidates == "all" or (query.candidates == "auto" and most <= LARGEST_AUTO_EXACT):
         table = exact_conditionals(mlm, cloze, supports, progress)
@@ -62,7 +62,7 @@ def conditionals(
             seed=query.seed,
             progress=progress,
         )
-    choosing = supports != (tokens, tokens)  # one pass more, which chose the likeliest
+    choosing = isinstance(query.support, int) and query.support < len(tokens)  # one pass more
     known = table.diagnostics
     known = replace(known, mass_outside_support=outside, passes=known.passes + choosing)
     return replace(table, diagnostics=known)
@@ -84,22 +84,6 @@ def _one_blank(
         conditionals="exact", passes=1, candidates=len(tokens), mass_outside_support=(outside,)
     )
     return TokenDistribution(logits.log_softmax(0), tokens, method="mlm", diagnostics=known, cloze=cloze)
-
-
-def _supports(
-    mlm: MaskedLM,
-    cloze: Cloze,
-    tokens: Support,
-    support: SupportChoice,
-    include: Sequence[tuple[int, ...]],
-) -> tuple[Supports, tuple[float, float]]:
-    """Return the tokens of each blank, and the mass that the model puts outside them with both blank."""
-    if not isinstance(support, int) or support >= len(tokens):
-        return (tokens, tokens), (0.0, 0.0)
-    alone = both_blank(mlm, cloze, (tokens, tokens))
-    a, b = (tokens.likeliest(log_m, support, kept) for log_m, kept in zip(alone, include, strict=True))
-    inside = [float(log_m[tokens.indices(s.ids)].exp().sum()) for log_m, s in zip(alone, (a, b), strict=True)]
-    return (a, b), (max(0.0, 1 - inside[0]), max(0.0, 1 - inside[1]))
 
 
 def joint_of(table: PairConditionals | TokenDistribution, query: Query) -> Joint:

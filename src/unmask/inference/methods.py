@@ -15,13 +15,13 @@ from unmask.errors import UsageError
 from unmask.joints.grid import GridJoint
 from unmask.joints.options import declared_options, unknown_option
 from unmask.joints.registry import CONSTRUCTIONS
-from unmask.values import Kind, Several, Spec, Whole, Word
+from unmask.values import Several, Spec, ValueKind, Whole, Word
 
 BEYOND_PAIRS = ("grid", "chain")
 ORDERS = ("left-to-right", "confidence")
 
 
-class BlankOrder(Kind):
+class BlankOrder(ValueKind):
     """The order in which a chain fills its blanks: a word, or the blanks' numbers."""
 
     expected = "'left-to-right', 'confidence' or the blanks' numbers as 2,0,1"

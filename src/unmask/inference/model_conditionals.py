@@ -99,15 +99,24 @@ class ModelConditionals(BlankConditionals):
         cloze = replace(
             self.cloze, ids=tuple(ids.tolist()), blanks=positions, pieces=("", "", ""), truth=None
         )
-        return pair_joint(
+        return ModelConditionals(
             self.mlm,
             cloze,
-            (self.supports[blanks[0]], self.supports[blanks[1]]),
+            tuple(self.supports[b] for b in blanks),
             method=self._method,
             candidates=self._candidates,
+            options=self._options,
             parent=self,
-            **self._options,
-        )
+        ).pair_joint()
+
+    def pair_joint(self) -> Joint:
+        """Make the joint of a text's two blanks: of all pairs if there are few tokens, else backing off."""
+        a, b = self.supports
+        if tokens_joined((a, b), self._candidates) > self._candidates:
+            table = exact_conditionals(self.mlm, self.cloze, (a, b))
+            self.count_passes(table.diagnostics.passes)
+            return construct(self._method, table, **self._options)
+        return BackoffPair(self, method=self._method, candidates=self._candidates, **self._options)
 
     def count_passes(self, passes: int) -> None:
         """Count forward passes, here and in the conditionals that these are part of."""
@@ -131,35 +140,3 @@ def tokens_joined(supports: tuple[Support, Support], candidates: int) -> int:
     """Return on how many tokens per blank a pair is joined: on all if there are few."""
     most = max(len(support) for support in supports)
     return most if most <= max(candidates, LARGEST_EXACT_PAIR) else candidates
-
-
-def pair_joint(
-    mlm: MaskedLM,
-    cloze: Cloze,
-    supports: tuple[Support, Support],
-    *,
-    method: str = "ag",
-    candidates: int = PAIR_CANDIDATES,
-    states: Tensor | None = None,
-    parent: ModelConditionals | None = None,
-    **options: Any,
-) -> Joint:
-    """Make the joint of a text's two blanks: of all pairs if there are few tokens, else backing off.
-
-    Args:
-        mlm: the model.
-        cloze: a text with two blanks.
-        supports: the tokens that each may hold.
-        method: the construction that joins the candidates.
-        candidates: how many per blank.
-        states: the model's states at the two blanks, both masked, [2, features], if they are known already.
-        parent: conditionals that count the passes, too.
-        options: of the construction.
-    """
-    if tokens_joined(supports, candidates) > candidates:
-        table = exact_conditionals(mlm, cloze, supports)
-        if parent is not None:
-            parent.count_passes(table.diagnostics.passes)
-        return construct(method, table, **options)
-    conditionals = ModelConditionals(mlm, cloze, supports, states=states, parent=parent)
-    return BackoffPair(conditionals, method=method, candidates=candidates, **options)

@@ -16,7 +16,7 @@ from inspect import Parameter, cleandoc, signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from unmask.errors import UsageError
-from unmask.values import Either, Kind, Several, Spec, Text, Truth, Whole, Word, token_kind
+from unmask.values import Either, Several, Spec, Text, Truth, ValueKind, Whole, Word, token_kind
 
 if TYPE_CHECKING:
     from unmask.joints.fillings import Token
@@ -34,7 +34,7 @@ def _method_names() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Options(Kind):
+class Options(ValueKind):
     """Options of a construction by name; which there are depends on the method."""
 
     expected: str = "options of the method by name, as {'order': 'ba'}"
@@ -51,7 +51,7 @@ class Options(Kind):
         return dict(value)
 
 
-def _spec(kind: Kind, help: str, *flags: str) -> dict[str, Spec]:
+def _spec(kind: ValueKind, help: str, *flags: str) -> dict[str, Spec]:
     return {"spec": Spec(kind, help, flags)}
 
 

@@ -6,6 +6,8 @@ than tokens, tokens that the model does not know, and what does not go with the 
 
 from __future__ import annotations
 
+import torch
+
 from unmask.errors import UsageError
 from unmask.inference.methods import BEYOND_PAIRS
 from unmask.inference.query import Query
@@ -42,6 +44,25 @@ def kept_tokens(query: Query, cloze: Cloze, tokens: Support) -> list[tuple[int, 
     for token in cloze.truth or ():
         tokens.index(token)
     return [named + ((cloze.truth[n],) if cloze.truth else ()) for n in range(len(cloze.blanks))]
+
+
+@torch.inference_mode()
+def supports_of(mlm: MaskedLM, cloze: Cloze, query: Query) -> tuple[tuple[Support, ...], tuple[float, ...]]:
+    """Return the tokens that each blank may hold, and the mass outside them with all blanks masked.
+
+    What is to be included, and what is known to stand there, is held however unlikely it is.
+    """
+    tokens, blanks = Support.by_kind(mlm.vocabulary, query.support), len(cloze.blanks)
+    include = kept_tokens(query, cloze, tokens)
+    if not isinstance(query.support, int) or query.support >= len(tokens):
+        return (tokens,) * blanks, (0.0,) * blanks
+    states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
+    supports, outside = [], []
+    for state, kept in zip(states, include, strict=True):
+        log_m = mlm.decoder(tokens.ids)(state).to(mlm.tables_on).double().log_softmax(-1).cpu()
+        supports.append(tokens.likeliest(log_m, query.support, kept))
+        outside.append(max(0.0, 1 - float(log_m[tokens.indices(supports[-1].ids)].exp().sum())))
+    return tuple(supports), tuple(outside)
 
 
 def check_many_blanks(query: Query, cloze: Cloze) -> None:

@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import UsageError
-from unmask.inference.model_conditionals import PAIR_CANDIDATES, pair_joint, tokens_joined
+from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, tokens_joined
 from unmask.inference.sentences import Hidden, Sentence, masked_copy
 from unmask.joints.joint import Joint
 from unmask.models.masked_lm import MaskedLM
@@ -87,29 +87,6 @@ def check_scores(names: Sequence[str]) -> None:
             raise UsageError(f"unknown score '{name}': expected one of {', '.join(SCORES)}")
     if not names or len(set(names)) != len(names):
         raise UsageError(f"expected one or more scores, each once, out of {', '.join(SCORES)}")
-
-
-def score_sentences(
-    mlm: MaskedLM,
-    sentences: Sequence[Sentence],
-    name: str,
-    *,
-    support: Support | None = None,
-    candidates: int = PAIR_CANDIDATES,
-    progress: Progress = silent,
-) -> list[SentenceScore]:
-    """Score sentences, in the order in which they came.
-
-    Args:
-        mlm: the model.
-        sentences: of at least one token each, and no longer than the model's window.
-        name: one of `SCORES`.
-        support: the tokens that a sentence may hold, over which the model's answers are normalised; every
-            token by default.
-        candidates: tokens per blank on which `ag-chain` joins a pair.
-        progress: told of the forward passes.
-    """
-    return SentenceScorer(mlm, [name], support=support, candidates=candidates)(sentences, progress)[name]
 
 
 class Copy(NamedTuple):
@@ -283,9 +260,9 @@ class SentenceScorer:
                 joint = self._blocks.pop(text, None)
                 if joint is None:
                     cloze = Cloze(text.ids, (text.first, text.first + 1), ("", "", ""), self.mlm.vocabulary)
-                    joint = pair_joint(
+                    joint = ModelConditionals(
                         self.mlm, cloze, support, candidates=self.candidates, states=states.get(text)
-                    )
+                    ).pair_joint()
                 self._blocks[text] = joint
                 while len(self._blocks) > kept:
                     self._blocks.popitem(last=False)

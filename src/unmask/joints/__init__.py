@@ -10,8 +10,7 @@ from unmask.joints.joint import Filling, Joint
 from unmask.joints.kl import estimate_kl_divergence
 from unmask.joints.pair import PairJoint
 from unmask.joints.registry import CONSTRUCTIONS, construct
-from unmask.joints.table import TableJoint
-from unmask.joints.token_distribution import TokenDistribution
+from unmask.joints.table import TableJoint, TokenDistribution
 
 __all__ = [
     "CONSTRUCTIONS",

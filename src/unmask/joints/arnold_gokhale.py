@@ -10,7 +10,7 @@ log x, log y): a Bradley-Terry model in which a beats b with weight p(b|a) and b
 p(a|b). It is solved to convergence by Newman's alternating sweep (`unmask.kernels.newman`), extrapolated
 (`unmask.kernels.anderson`), and, where sweeps crawl, by Newton's method (`unmask.kernels.laplacian`). log q
 is taken in log space, so that nothing underflows. A row or column that stands for several tokens counts as
-many times in every sum (`unmask.kernels.counts`); x, y and q are those of each of its tokens.
+many times in every sum (`unmask.tables.pair_conditionals`); x, y and q are those of each of its tokens.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from unmask.joints.blend import SMALLEST_FLOAT
 from unmask.joints.options import Sweeps, Tolerance
 from unmask.joints.pair import NormalisedJoint
 from unmask.kernels.anderson import Anderson
-from unmask.kernels.counts import counts_of
 from unmask.kernels.laplacian import Laplacian, shortened
 from unmask.kernels.newman import Logs, Sweep, sweep, sweep_in_logs, sweep_on_device
 from unmask.tables.pair_conditionals import SMALLEST_LINEAR, Index, PairConditionals, block_of
@@ -91,10 +90,12 @@ class ArnoldGokhale(Quotient):
         sweeps: how many sweeps to make before Newton's method takes over.
     """
 
+    method = "ag"
+
     def __init__(
         self, conditionals: PairConditionals, *, tolerance: Tolerance = None, sweeps: Sweeps = 60
     ) -> None:
-        super().__init__(conditionals, method="ag")
+        super().__init__(conditionals)
         if tolerance is None:
             tolerance = 1e-10 if conditionals.dtype == torch.float64 else 5e-7
         problem = Problem(conditionals)
@@ -125,7 +126,7 @@ class Problem:
         table, log_w = self.conditionals, self.log_w
         if table.probabilities is not None:
             p, r = (one.numpy() for one in table.probabilities)
-            counts = counts_of(table)
+            counts = table.counts
             return lambda x, y, precise: sweep(p, r, x, y, *counts, log_w, precise=precise)
         apart = table.is_lazy or table.device.type != "cpu"
         if apart and table.smallest > SMALLEST_LINEAR:
@@ -165,7 +166,7 @@ def solve(
         log_x, log_y, gradient = problem.sweep(log_x, log_y, True)
         idle = idle + 1 if gradient > before / 2 else 0
         steps += 1
-    tokens = counts_of(problem.conditionals)[1]
+    tokens = problem.conditionals.counts[1]
     shift = tokens @ log_y / tokens.sum()  # the scale is free: keep it from drifting
     return (
         log_x - shift,
@@ -214,7 +215,7 @@ def extrapolated_sweeps(problem: Problem, log_x: Tensor, log_y: Tensor) -> Itera
     An extrapolation after which the gradient is larger is taken back. Tables in float32 are swept in float32
     until its rounding keeps the gradient from falling, and in float64 from then on.
     """
-    counts = torch.cat(counts_of(problem.conditionals)).cpu()
+    counts = torch.cat(problem.conditionals.counts).cpu()
     floor = ROUNDING * math.sqrt(float(counts.sum()))
     memory = Anderson(counts.numpy())
     a, theta = len(log_x), torch.cat([log_x, log_y])

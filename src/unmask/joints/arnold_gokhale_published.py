@@ -27,8 +27,10 @@ Rounds = Annotated[int, Spec(Whole(1), "Rounds of the published iteration.")]
 class ArnoldGokhalePublished(Quotient):
     """The published iteration after `rounds` rounds."""
 
+    method = "ag-published"
+
     def __init__(self, conditionals: PairConditionals, *, rounds: Rounds = 40) -> None:
-        super().__init__(conditionals, method="ag-published")
+        super().__init__(conditionals)
         marginals = tuple(torch.zeros_like(self._log_count(blank)) for blank in (0, 1))
         for done in range(rounds):
             if done:

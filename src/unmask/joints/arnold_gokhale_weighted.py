@@ -60,6 +60,8 @@ class WeightedArnoldGokhale(NormalisedJoint):
         sweeps: how many sweeps to make before Newton's method takes over.
     """
 
+    method = "ag-weighted"
+
     def __init__(
         self,
         conditionals: PairConditionals,
@@ -68,7 +70,7 @@ class WeightedArnoldGokhale(NormalisedJoint):
         tolerance: Tolerance = None,
         sweeps: Sweeps = 60,
     ) -> None:
-        super().__init__(conditionals, method="ag-weighted")
+        super().__init__(conditionals)
         if tolerance is None:
             tolerance = 1e-9 if conditionals.dtype == torch.float64 else 1e-6
         alone = (conditionals.a_alone.double(), conditionals.b_alone.double())

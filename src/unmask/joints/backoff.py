@@ -10,9 +10,8 @@ the grid's mass is shared out.
 
 - `BackoffGrid` takes a joint of n blanks on a grid, and a chain.
 - `BackoffPair` joins two blanks on their likeliest tokens, and asks for conditionals only when an answer
-needs
-  them: two passes for a pair outside the rows of the grid (both masked, and the first token filled in), 2K
-  + 1 inside them, once for the pair. So most pairs of a real text take two passes. A chain that is
+  needs them: two passes for a pair outside the rows of the grid (both masked, and the first token filled
+  in), 2K + 1 inside them, once for the pair. So most pairs of a real text take two passes. A chain that is
   searched, drawn from and summed over has to be one distribution; that is why it is not made of cross
   conditionals, whose tail is an estimate.
 """
@@ -34,7 +33,7 @@ from unmask.joints.enumerable import EnumerableJoint
 from unmask.joints.grid import GridJoint
 from unmask.joints.joint import Joint
 from unmask.joints.registry import construct
-from unmask.joints.token_distribution import TokenDistribution
+from unmask.joints.table import TokenDistribution
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.support import Support
 
@@ -44,17 +43,15 @@ ROWS_TRIED = 16
 
 
 class BackoffJoint(EnumerableJoint):
-    """A joint on a grid that backs off to a chain elsewhere."""
+    """A joint on a grid that backs off to a chain elsewhere.
 
-    @property
-    @abstractmethod
-    def inner(self) -> Joint:
-        """The joint on the grid."""
+    Attributes:
+        inner: the joint on the grid.
+        log_grid_mass: the log of the chain's mass on the grid.
+    """
 
-    @property
-    @abstractmethod
-    def log_grid_mass(self) -> float:
-        """The log of the chain's mass on the grid."""
+    inner: Joint
+    log_grid_mass: float
 
     @abstractmethod
     def _in_grid(self, indices: list[Tensor]) -> Tensor:
@@ -101,31 +98,21 @@ class BackoffGrid(BackoffJoint):
     """
 
     def __init__(self, inner: GridJoint, tail: Chain) -> None:
-        self._inner, self.tail = inner, tail
+        self.inner, self.tail = inner, tail
         outside = inner.conditionals.outside
         before = tail.diagnostics.passes
-        self._log_grid_mass = log_mass_of_grid(
+        self.log_grid_mass = log_mass_of_grid(
             tail, inner.supports, None if outside is None else 1 - outside[-1]
         )
         diagnostics = replace(
             inner.diagnostics,
             passes=inner.diagnostics.passes + tail.diagnostics.passes - before,
-            grid_mass=float(torch.tensor(self._log_grid_mass).exp()),
+            grid_mass=float(torch.tensor(self.log_grid_mass).exp()),
         )
         super().__init__(tail.supports, method=inner.method, diagnostics=diagnostics, cloze=tail.cloze)
         self._columns = [
             full.indices(part.ids) for full, part in zip(tail.supports, inner.supports, strict=True)
         ]
-
-    @property
-    def inner(self) -> Joint:
-        """The joint on the grid."""
-        return self._inner
-
-    @property
-    def log_grid_mass(self) -> float:
-        """The log of the chain's mass on the grid."""
-        return self._log_grid_mass
 
     def _in_grid(self, indices: list[Tensor]) -> Tensor:
         inside = [torch.isin(i, columns) for i, columns in zip(indices, self._columns, strict=True)]
@@ -208,12 +195,12 @@ class BackoffPair(BackoffJoint):
         return marginal.topk(min(self._count, len(marginal))).indices.sort().values
 
     @cached_property
-    def log_grid_mass(self) -> float:
+    def log_grid_mass(self) -> float:  # type: ignore[override]
         """The log of the chain's mass on the grid."""
         return float((self._alone[0][self._a, None] + self._rows[:, self._b]).flatten().logsumexp(0))
 
     @cached_property
-    def inner(self) -> Joint:
+    def inner(self) -> Joint:  # type: ignore[override]
         """The joint on the grid."""
         first, second = self.supports
         kept = Support(first.ids[self._a], first.vocabulary), Support(second.ids[self._b], second.vocabulary)
@@ -313,8 +300,7 @@ def log_mass_of_grid(chain: Chain, supports: tuple[Support, ...], last: Tensor |
     """Return the log of a left-to-right chain's mass on a grid.
 
     `last` is the mass inside the grid at the last blank given each filling of the others, [K, ..., K], if
-    that
-    is known: the grid's own table was made from these very texts.
+    that is known: the grid's own table was made from these very texts.
     """
     columns = [full.indices(part.ids) for full, part in zip(chain.supports, supports, strict=True)]
     prefixes = torch.full((1, chain.blanks), MASKED)

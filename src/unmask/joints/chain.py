@@ -29,7 +29,7 @@ from unmask.joints.blank_conditionals import MASKED, BlankConditionals
 from unmask.joints.enumerable import EnumerableJoint
 from unmask.joints.fillings import Value, index_fillings
 from unmask.joints.joint import Block, Joint
-from unmask.joints.token_distribution import TokenDistribution
+from unmask.joints.table import TokenDistribution
 from unmask.progress import Progress, silent
 
 Order = Literal["left-to-right", "confidence"] | Sequence[int]

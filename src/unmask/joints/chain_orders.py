@@ -20,8 +20,7 @@ from unmask.tables.pair_conditionals import Index, PairConditionals
 class LeftToRight(PairJoint):
     """A first, with B masked; then B given A."""
 
-    def __init__(self, conditionals: PairConditionals) -> None:
-        super().__init__(conditionals, method="l2r")
+    method = "l2r"
 
     def log_block(self, rows: Index, columns: Index) -> Tensor:
         """Return log m(a) + log p(b|a)."""
@@ -32,8 +31,7 @@ class LeftToRight(PairJoint):
 class RightToLeft(PairJoint):
     """B first, with A masked; then A given B."""
 
-    def __init__(self, conditionals: PairConditionals) -> None:
-        super().__init__(conditionals, method="r2l")
+    method = "r2l"
 
     def log_block(self, rows: Index, columns: Index) -> Tensor:
         """Return log m(b) + log p(a|b)."""
@@ -44,8 +42,10 @@ class RightToLeft(PairJoint):
 class Mixture(PairJoint):
     """Either order, each half of the time."""
 
+    method = "mixture"
+
     def __init__(self, conditionals: PairConditionals) -> None:
-        super().__init__(conditionals, method="mixture")
+        super().__init__(conditionals)
         self._blend = Blend(
             conditionals, conditionals.a_alone - math.log(2), conditionals.b_alone - math.log(2)
         )

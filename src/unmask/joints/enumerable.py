@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from unmask.joints.joint import Joint, check_enumerable
-from unmask.joints.table import TableJoint
-from unmask.joints.token_distribution import TokenDistribution
+from unmask.joints.table import TableJoint, TokenDistribution
 
 
 class EnumerableJoint(Joint):

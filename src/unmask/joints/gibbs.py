@@ -10,7 +10,7 @@ elsewhere the construction takes their mean (Heckerman et al. 2000 call the mode
 v is found by iterating the two steps. A chain that mixes too slowly for that is solved directly, by the
 elimination of Grassmann, Taksar & Heyman (1985), which subtracts nothing and so keeps small probabilities
 accurate. A row or column that stands for several tokens counts as many times in every sum
-(`unmask.kernels.counts`); u, v and q are those of each of its tokens.
+(`unmask.tables.pair_conditionals`); u, v and q are those of each of its tokens.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from torch import Tensor
 from unmask.diagnostics import SolverDiagnostics, SolverResult
 from unmask.joints.blend import Blend
 from unmask.joints.pair import PairJoint
-from unmask.kernels.counts import counts_of
 from unmask.tables.pair_conditionals import Index, PairConditionals, row_blocks
 
 LARGEST_DIRECT = 1024
@@ -37,8 +36,10 @@ SMALLEST_MARGINAL = -500.0
 class Gibbs(PairJoint):
     """The average of the two stationary laws of pseudo-Gibbs sampling."""
 
+    method = "gibbs"
+
     def __init__(self, conditionals: PairConditionals) -> None:
-        super().__init__(conditionals, method="gibbs")
+        super().__init__(conditionals)
         self.log_v, found = stationary(conditionals)
         self.log_u = _steps(conditionals, self.log_v)[0]
         self._blend = Blend(conditionals, self.log_u - math.log(2), self.log_v - math.log(2))
@@ -69,7 +70,7 @@ def _iterate(conditionals: PairConditionals, most: int) -> tuple[Tensor, int, bo
     log_v = conditionals.b_alone.double()
     tables = conditionals.probabilities
     tolerance, slowest = (TOLERANCE, 1 - 1e-6) if tables is None else (TOLERANCE_OF_FLOATS, 0.9)
-    n_a, n_b = counts_of(conditionals)
+    n_a, n_b = conditionals.counts
     before = math.inf
     for step in range(1, most + 1):
         if tables is None:
@@ -97,7 +98,7 @@ def _steps(conditionals: PairConditionals, log_v: Tensor) -> tuple[Tensor, Tenso
 
 def _steps_of_probabilities(conditionals: PairConditionals, log_v: Tensor) -> tuple[Tensor, Tensor]:
     """Do it by products of the tables with vectors."""
-    n_a, n_b = counts_of(conditionals)
+    n_a, n_b = conditionals.counts
     u, v = torch.empty_like(n_a), torch.zeros_like(n_b)
     weighted = n_b * log_v.exp()
     for rows in row_blocks(*conditionals.shape):
@@ -109,7 +110,7 @@ def _steps_of_probabilities(conditionals: PairConditionals, log_v: Tensor) -> tu
 
 def _steps_in_logs(conditionals: PairConditionals, log_v: Tensor) -> tuple[Tensor, Tensor]:
     """Do it in log space: the twin that nothing underflows in."""
-    n_a, n_b = counts_of(conditionals)
+    n_a, n_b = conditionals.counts
     weighted = log_v + n_b.log()
     u = []
     v = torch.full_like(log_v, -torch.inf)
@@ -129,7 +130,7 @@ def _normalised(log_v: Tensor, n_b: Tensor) -> Tensor:
 def _eliminate(conditionals: PairConditionals) -> Tensor:
     """Solve v = R^T P v by eliminating one token of B after the other."""
     # step[b, c]: the chance to go from b to c in one round, with a floor that keeps the chain in one piece
-    n_a, n_b = counts_of(conditionals)
+    n_a, n_b = conditionals.counts
     to_a = conditionals.a_given_b().double().exp().T * n_a
     step = (to_a @ (conditionals.b_given_a().double().exp() * n_b)).clamp_min(1e-280)
     size = len(step)

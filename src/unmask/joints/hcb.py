@@ -28,10 +28,12 @@ Pivot = Annotated[Token | None, Spec(token_kind(), "The pivot, a token or its id
 class HammersleyCliffordBesag(NormalisedJoint):
     """Besag's joint from a pivot token."""
 
+    method = "hcb"
+
     def __init__(
         self, conditionals: PairConditionals, *, order: PivotOrder = "ab", pivot: Pivot = None
     ) -> None:
-        super().__init__(conditionals, method="hcb")
+        super().__init__(conditionals)
         self.order = order
         alone = conditionals.a_alone if order == "ab" else conditionals.b_alone
         support = self.supports[0 if order == "ab" else 1]

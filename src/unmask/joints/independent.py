@@ -9,14 +9,13 @@ distribution. For two blanks it is the construction `product`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
-from unmask.diagnostics import Diagnostics
-from unmask.joints.joint import Joint
-from unmask.joints.token_distribution import TokenDistribution
-from unmask.text.cloze import Cloze
+from unmask.joints.joint import Joint, Origin
+from unmask.joints.table import TokenDistribution
 from unmask.text.support import Support
 
 
@@ -24,14 +23,9 @@ class Independent(Joint):
     """The product of the all-masked distributions, log m_i [tokens of blank i]."""
 
     def __init__(
-        self,
-        log_m: tuple[Tensor, ...],
-        supports: tuple[Support, ...],
-        *,
-        diagnostics: Diagnostics | None = None,
-        cloze: Cloze | None = None,
+        self, log_m: tuple[Tensor, ...], supports: tuple[Support, ...], **origin: Unpack[Origin]
     ) -> None:
-        super().__init__(supports, method="product", diagnostics=diagnostics, cloze=cloze)
+        super().__init__(supports, method="product", **origin)
         self.log_m = tuple(line.double().cpu() for line in log_m)
 
     def entropy(self) -> Tensor:

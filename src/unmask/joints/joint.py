@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -26,7 +26,7 @@ from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 if TYPE_CHECKING:
-    from unmask.joints.token_distribution import TokenDistribution
+    from unmask.joints.table import TokenDistribution
 
 LARGEST_TABLE = 2**21
 """The most fillings that are enumerated."""
@@ -42,6 +42,13 @@ class Filling:
     tokens: tuple[str, ...]
     text: str
     log_prob: float
+
+
+class Origin(TypedDict, total=False):
+    """Where a joint comes from: how it was made, and the text that its blanks stand in."""
+
+    diagnostics: Diagnostics | None
+    cloze: Cloze | None
 
 
 class _Fillings(constraints.Constraint):
@@ -74,19 +81,12 @@ class Joint(Distribution, ABC):
     has_enumerate_support = True
     tractable: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        supports: tuple[Support, ...],
-        *,
-        method: str,
-        diagnostics: Diagnostics | None = None,
-        cloze: Cloze | None = None,
-    ) -> None:
+    def __init__(self, supports: tuple[Support, ...], *, method: str, **origin: Unpack[Origin]) -> None:
         super().__init__(event_shape=torch.Size([len(supports)]), validate_args=False)
         self.supports = supports
         self.method = method
-        self.cloze = cloze
-        self._diagnostics = diagnostics or Diagnostics()
+        self.cloze = origin.get("cloze")
+        self._diagnostics = origin.get("diagnostics") or Diagnostics()
 
     def __repr__(self) -> str:
         sizes = " × ".join(f"{len(support):,}" for support in self.supports)

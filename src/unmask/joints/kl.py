@@ -18,7 +18,7 @@ from unmask.joints.fillings import whole_number
 from unmask.joints.independent import Independent
 from unmask.joints.joint import Joint, check_enumerable
 from unmask.joints.pair import PairJoint
-from unmask.joints.token_distribution import TokenDistribution
+from unmask.joints.table import TokenDistribution
 from unmask.tables.pair_conditionals import EVERYTHING, row_blocks
 
 

@@ -15,20 +15,18 @@ With true tokens a°, b° and a context being one token of one blank (all rows a
 U-PPL, P-PPL, A-KL and G-KL are those of Torroba Hennigen & Kim (2023). Each construction is read twice, block
 by block of rows: once for its marginals, once for all the rest (`unmask.kernels.divergences`). No table of
 all pairs is held beside the two of the conditionals. A row or a column may stand for several tokens
-(`a_counts`, `b_counts`): every sum over tokens counts it so often.
+(`counts`): every sum over tokens counts it so often.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from unmask.joints.pair import PairJoint
-from unmask.kernels.counts import counts_of
+from unmask.joints.pair import Marginals, PairJoint
 from unmask.kernels.divergences import Divergences, divergences
 from unmask.tables.pair_conditionals import EVERYTHING, PairConditionals, block_of
 
@@ -57,26 +55,19 @@ class PairMetrics:
     rank: int
 
 
-class Marginals(NamedTuple):
-    """log q(a) [a] and log q(b) [b], of a single token each."""
-
-    a: Tensor
-    b: Tensor
-
-
 def marginals_of(joint: PairJoint) -> Marginals:
     """Return the log marginals of a joint: the first of the two passes."""
     found = _marginals_of_probabilities(joint)
     # a sum this small has lost digits, or all of them: take it in log space
     if min(float(found.a.min()), float(found.b.min())) < SMALLEST_SUM:
-        return _marginals_in_logs(joint)
+        return joint.log_marginals
     return found
 
 
 def _marginals_of_probabilities(joint: PairJoint) -> Marginals:
     """Sum probabilities in the tables' own precision: an exponential per cell."""
     dtype = joint.conditionals.dtype
-    n_a, n_b = counts_of(joint.conditionals)
+    n_a, n_b = joint.conditionals.counts
     a, b = torch.empty_like(n_a), torch.zeros_like(n_b)
     n_a, n_b = n_a.to(dtype), n_b.to(dtype)
     for rows in joint.conditionals.cached_blocks():
@@ -84,17 +75,6 @@ def _marginals_of_probabilities(joint: PairJoint) -> Marginals:
         a[rows] = (q @ n_b).double()
         b += (n_a[rows] @ q).double()
     return Marginals(a.log(), b.log())
-
-
-def _marginals_in_logs(joint: PairJoint) -> Marginals:
-    """Do the same in log space and float64: the twin that nothing underflows in."""
-    log_a, log_b = (counts.log() for counts in counts_of(joint.conditionals))
-    a, b = torch.empty_like(log_a), torch.full_like(log_b, -torch.inf)
-    for rows in joint.conditionals.cached_blocks():
-        log_q = joint.log_block(rows, EVERYTHING).double()
-        a[rows] = (log_q + log_b).logsumexp(1)
-        b = torch.logaddexp(b, (log_q + log_a[rows, None]).logsumexp(0))
-    return Marginals(a, b)
 
 
 def measure(joint: PairJoint, truth: tuple[int, int], marginals: Marginals | None = None) -> PairMetrics:
@@ -105,7 +85,7 @@ def measure(joint: PairJoint, truth: tuple[int, int], marginals: Marginals | Non
     log_prob = float(joint.log_block(row, column).double())
     level = log_prob + TIES * torch.finfo(conditionals.dtype).eps * max(1.0, abs(log_prob))
     sums = divergences_of(joint, marginals, level)
-    contexts = sum(float(counts.sum()) for counts in counts_of(conditionals))
+    contexts = sum(float(counts.sum()) for counts in conditionals.counts)
     return PairMetrics(
         log_prob,
         *_true_conditionals(joint, row, column, log_prob, marginals),
@@ -123,7 +103,7 @@ def divergences_of(joint: PairJoint, marginals: Marginals, level: float) -> Dive
     smallest = min(float(marginal.min()) for marginal in marginals)
     if tables is None or tables[0].dtype != torch.float32 or smallest < SMALLEST_SUM:
         return divergences_in_logs(joint, marginals, level)
-    q_a, q_b, n_a, n_b = (v.float().numpy() for v in (*marginals, *counts_of(joint.conditionals)))
+    q_a, q_b, n_a, n_b = (v.float().numpy() for v in (*marginals, *joint.conditionals.counts))
     p, r = (table.numpy() for table in tables)
     parts = [
         divergences(log_q.numpy(), p[rows], r[rows], q_a[rows], q_b, n_a[rows], n_b, level)
@@ -138,7 +118,7 @@ def divergences_in_logs(joint: PairJoint, marginals: Marginals, level: float) ->
     """Do the same from log-probabilities in plain torch, in the tables' own precision: the twin."""
     conditionals = joint.conditionals
     dtype = conditionals.dtype
-    counts_a, counts_b = counts_of(conditionals)
+    counts_a, counts_b = conditionals.counts
     q_a, q_b, n_b = (v.to(dtype) for v in (*marginals, counts_b))
     totals = torch.zeros(4, dtype=torch.float64)
     for rows in conditionals.cached_blocks():
@@ -170,7 +150,7 @@ def _jensen_shannon(p: Tensor, q: Tensor, apart: Tensor) -> Tensor:
 def _true_contexts(joint: PairJoint, row: Tensor, column: Tensor, marginals: Marginals) -> float:
     """Return G-KL: the mean of KL(p || q) over the two true contexts."""
     conditionals = joint.conditionals
-    n_a, n_b = counts_of(conditionals)
+    n_a, n_b = conditionals.counts
     by_column = conditionals.a_given_b(EVERYTHING, column)[:, 0].double()
     by_row = conditionals.b_given_a(row, EVERYTHING)[0].double()
     apart_a = by_column - (joint.log_block(EVERYTHING, column)[:, 0].double() - marginals.b[column])
@@ -195,7 +175,7 @@ def average_kl(joint: PairJoint) -> float:
 
 def incompatibility(conditionals: PairConditionals) -> float:
     """Return the mean squared interaction of log p(a|b) - log p(b|a): 0 for conditionals of one joint."""
-    share_a, share_b = (counts / counts.sum() for counts in counts_of(conditionals))
+    share_a, share_b = (counts / counts.sum() for counts in conditionals.counts)
     row_means, column_means = torch.empty_like(share_a), torch.zeros_like(share_b)
     dtype = conditionals.dtype
     a, b = share_a.to(dtype), share_b.to(dtype)

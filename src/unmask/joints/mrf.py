@@ -16,14 +16,13 @@ from torch import Tensor
 
 from unmask.joints.blend import SMALLEST_FLOAT
 from unmask.joints.pair import NormalisedJoint
-from unmask.tables.pair_conditionals import Index, PairConditionals, block_of
+from unmask.tables.pair_conditionals import Index, block_of
 
 
 class ProbabilityField(NormalisedJoint):
     """The normalised product of the two conditionals."""
 
-    def __init__(self, conditionals: PairConditionals, *, method: str = "mrf-prob") -> None:
-        super().__init__(conditionals, method=method)
+    method = "mrf-prob"
 
     def log_weight(self, rows: Index, columns: Index) -> Tensor:
         """Return log p(a|b) + log p(b|a)."""
@@ -44,8 +43,7 @@ class ProbabilityField(NormalisedJoint):
 class LogitField(ProbabilityField):
     """The field whose potentials are the model's raw logits."""
 
-    def __init__(self, conditionals: PairConditionals) -> None:
-        super().__init__(conditionals, method="mrf-logit")
+    method = "mrf-logit"
 
     def log_weight(self, rows: Index, columns: Index) -> Tensor:
         """Return logit(a|b) + logit(b|a)."""

@@ -28,27 +28,31 @@ from torch import Tensor
 
 from unmask.diagnostics import SolverDiagnostics
 from unmask.joints.joint import Joint
-from unmask.joints.token_distribution import TokenDistribution
+from unmask.joints.table import TokenDistribution
 from unmask.tables.pair_conditionals import EVERYTHING, Index, PairConditionals, row_blocks
 
 PAIRS_AT_ONCE = 1024
 
 
-class _Totals(NamedTuple):
-    """What one pass over all pairs gives: log marginals of single tokens [a] and [b], the groups' entropy."""
+class Marginals(NamedTuple):
+    """log q(a) [a] and log q(b) [b], of a single token each."""
 
     a: Tensor
     b: Tensor
-    entropy: float
 
 
 class PairJoint(Joint):
-    """A joint distribution q(a, b) over two blanks, made from their conditionals."""
+    """A joint distribution q(a, b) over two blanks, made from their conditionals.
 
-    def __init__(self, conditionals: PairConditionals, *, method: str) -> None:
+    A construction names itself in the class attribute `method`.
+    """
+
+    method: str
+
+    def __init__(self, conditionals: PairConditionals) -> None:
         super().__init__(
             (conditionals.a_support, conditionals.b_support),
-            method=method,
+            method=self.method,
             diagnostics=conditionals.diagnostics,
             cloze=conditionals.cloze,
         )
@@ -92,10 +96,8 @@ class PairJoint(Joint):
         return found.reshape(a.shape)
 
     def _marginal(self, blank: int) -> TokenDistribution:
-        log_probs = self._totals.a if blank == 0 else self._totals.b
-        return TokenDistribution(
-            self.groups[blank].spread(log_probs), self.supports[blank], method=self.method
-        )
+        log_probs = self.groups[blank].spread(self.log_marginals[blank])
+        return TokenDistribution(log_probs, self.supports[blank], method=self.method)
 
     def _conditional(self, blank: int, given: Mapping[int, int]) -> TokenDistribution:
         index = torch.tensor([given[1 - blank]], device=self.conditionals.device)
@@ -109,7 +111,7 @@ class PairJoint(Joint):
             for blank in (0, 1)
             if not self.groups[blank].ungrouped
         )
-        return torch.tensor(self._totals.entropy - math.fsum(within), dtype=torch.float64)
+        return torch.tensor(self._totals[1] - math.fsum(within), dtype=torch.float64)
 
     def _sample(self, count: int, generator: torch.Generator | None) -> Tensor:
         """Draw the first token by its marginal, the second given the first."""
@@ -171,8 +173,14 @@ class PairJoint(Joint):
         kept = values.topk(min(k, len(values)))
         return pairs[kept.indices, 0], pairs[kept.indices, 1], kept.values
 
+    @property
+    def log_marginals(self) -> Marginals:
+        """The log marginals of single tokens, summed in log space and float64."""
+        return self._totals[0]
+
     @cached_property
-    def _totals(self) -> _Totals:
+    def _totals(self) -> tuple[Marginals, float]:
+        """The marginals and the groups' entropy, from one pass over all pairs."""
         rows_done: list[Tensor] = []
         b = torch.full(
             (self.conditionals.shape[1],), -torch.inf, dtype=torch.float64, device=self.conditionals.device
@@ -184,7 +192,7 @@ class PairJoint(Joint):
             rows_done.append((log_q + b_log).logsumexp(1))
             b = torch.logaddexp(b, (log_q + a_log[rows, None]).logsumexp(0))
             entropy -= float(((log_q + self.log_counts(rows)).exp() * log_q).sum())
-        return _Totals(torch.cat(rows_done), b, entropy)
+        return Marginals(torch.cat(rows_done), b), entropy
 
     def _given(self, blank: int, group: Tensor) -> Tensor:
         """Return the log-probabilities of one blank's tokens when the other holds a token of a group."""

@@ -9,14 +9,13 @@ from __future__ import annotations
 from torch import Tensor
 
 from unmask.joints.pair import PairJoint
-from unmask.tables.pair_conditionals import Index, PairConditionals
+from unmask.tables.pair_conditionals import Index
 
 
 class Product(PairJoint):
     """The product of the two both-blank distributions."""
 
-    def __init__(self, conditionals: PairConditionals) -> None:
-        super().__init__(conditionals, method="product")
+    method = "product"
 
     def log_block(self, rows: Index, columns: Index) -> Tensor:
         """Return log m(a) + log m(b)."""

@@ -24,17 +24,20 @@ from unmask.tables.pair_conditionals import PairConditionals
 from unmask.values import shown
 
 CONSTRUCTIONS: dict[str, type[PairJoint]] = {
-    "product": Product,
-    "mrf-logit": LogitField,
-    "mrf-prob": ProbabilityField,
-    "hcb": HammersleyCliffordBesag,
-    "ag": ArnoldGokhale,
-    "ag-published": ArnoldGokhalePublished,
-    "ag-weighted": WeightedArnoldGokhale,
-    "gibbs": Gibbs,
-    "l2r": LeftToRight,
-    "r2l": RightToLeft,
-    "mixture": Mixture,
+    kind.method: kind
+    for kind in (
+        Product,
+        LogitField,
+        ProbabilityField,
+        HammersleyCliffordBesag,
+        ArnoldGokhale,
+        ArnoldGokhalePublished,
+        WeightedArnoldGokhale,
+        Gibbs,
+        LeftToRight,
+        RightToLeft,
+        Mixture,
+    )
 }
 
 

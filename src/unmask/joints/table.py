@@ -1,20 +1,18 @@
 """TableJoint: a joint of any number of blanks that is small enough to be held as one table.
 
 log q is a tensor [tokens of blank 0, tokens of blank 1, ...]; every method of the contract is a sum over some
-of its axes. Sums run in float64.
+of its axes. Sums run in float64. `TokenDistribution` is the table of one blank.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
-from unmask.diagnostics import Diagnostics
-from unmask.joints.joint import Joint
-from unmask.joints.token_distribution import TokenDistribution
-from unmask.text.cloze import Cloze
+from unmask.joints.joint import Joint, Origin
 from unmask.text.support import Support
 
 
@@ -22,20 +20,15 @@ class TableJoint(Joint):
     """A joint held as log-probabilities [tokens of blank 0, tokens of blank 1, ...]."""
 
     def __init__(
-        self,
-        log_q: Tensor,
-        supports: tuple[Support, ...],
-        *,
-        method: str,
-        diagnostics: Diagnostics | None = None,
-        cloze: Cloze | None = None,
+        self, log_q: Tensor, supports: tuple[Support, ...], *, method: str, **origin: Unpack[Origin]
     ) -> None:
-        super().__init__(supports, method=method, diagnostics=diagnostics, cloze=cloze)
-        self.log_q = log_q.double()
+        super().__init__(supports, method=method, **origin)
+        self.log_q = log_q
 
     def entropy(self) -> Tensor:
         """Return the entropy in nats."""
-        summands: Tensor = torch.special.xlogy(self.log_q.exp(), self.log_q.exp())
+        probs = self.log_q.double().exp()
+        summands: Tensor = torch.special.xlogy(probs, probs)
         return -summands.sum()
 
     def _log_prob(self, indices: list[Tensor]) -> Tensor:
@@ -45,7 +38,7 @@ class TableJoint(Joint):
         return self.log_q.flatten()
 
     def _sample(self, count: int, generator: torch.Generator | None) -> Tensor:
-        weights = self.log_q.exp().flatten().cpu()
+        weights = self.log_q.double().exp().flatten().cpu()
         return self._ids_of_flat(torch.multinomial(weights, count, replacement=True, generator=generator))
 
     def _marginal(self, blank: int) -> TokenDistribution:
@@ -70,3 +63,29 @@ class TableJoint(Joint):
     def _ids_of_flat(self, flat: Tensor) -> Tensor:
         """Return the fillings of flat indices into the table, [n, blanks]."""
         return self._ids(torch.unravel_index(flat, self.log_q.shape))
+
+
+class TokenDistribution(TableJoint):
+    """The distribution of one blank: log-probabilities [support].
+
+    `marginal` and `conditional` return it, and it is the plain answer of a masked language model.
+    """
+
+    def __init__(self, log_probs: Tensor, support: Support, *, method: str, **origin: Unpack[Origin]) -> None:
+        super().__init__(log_probs, (support,), method=method, **origin)
+
+    @property
+    def log_probs(self) -> Tensor:
+        """The log-probabilities, [support]."""
+        return self.log_q
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities, [support]."""
+        return self.log_q.exp()
+
+    def _marginal(self, blank: int) -> TokenDistribution:  # noqa: ARG002
+        return self
+
+    def _conditional(self, blank: int, given: Mapping[int, int]) -> TokenDistribution:  # noqa: ARG002
+        return self

@@ -21,7 +21,6 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from unmask.kernels.conjugate_gradients import conjugate_gradients
-from unmask.kernels.counts import counts_of
 from unmask.tables.pair_conditionals import PairConditionals, row_blocks
 
 RIDGE = 1e-9
@@ -39,7 +38,7 @@ class Laplacian:
 
     def __init__(self, conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> None:
         self._conditionals, self._log_x, self._log_y = conditionals, log_x, log_y
-        self._counts = counts_of(conditionals)
+        self._counts = conditionals.counts
         small = conditionals.shape[0] * conditionals.shape[1] <= KEPT_CELLS
         gradient_x, gradient_y = torch.empty_like(log_x), torch.zeros_like(log_y)
         degree_x, degree_y = torch.empty_like(log_x), torch.zeros_like(log_y)
@@ -96,7 +95,7 @@ class Laplacian:
 
 def objective(conditionals: PairConditionals, log_x: Tensor, log_y: Tensor) -> float:
     """Return F at (log x, log y): sum P log((x + y) / y) + sum R log((x + y) / x)."""
-    counts = counts_of(conditionals)
+    counts = conditionals.counts
     total = 0.0
     for rows in row_blocks(*conditionals.shape):
         difference = log_x[rows, None] - log_y
@@ -110,7 +109,7 @@ def _counted(
 ) -> tuple[Tensor, Tensor]:
     """Return P and R of a block of rows, each cell as often as there are pairs of tokens in it."""
     p, r = conditionals.rows_as_probabilities(rows)
-    if conditionals.a_counts is None and conditionals.b_counts is None:
+    if not conditionals.is_grouped:
         return p, r
     pairs = counts[0][rows, None] * counts[1]
     return p * pairs, r * pairs

@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from unmask.kernels.counts import counts_of
 from unmask.kernels.threads import over_rows
 from unmask.tables.pair_conditionals import PairConditionals, row_blocks
 
@@ -183,7 +182,7 @@ def sweep_on_device(
 
     Tested on the CPU; on CUDA, which it is meant for, it has not been run.
     """
-    n_a, n_b = counts_of(conditionals)
+    n_a, n_b = conditionals.counts
     num, den = torch.empty_like(log_x), torch.empty_like(log_x)
     above, below = torch.zeros_like(log_y), torch.zeros_like(log_y)
     w_a, w_b = (torch.ones_like(log_x), torch.ones_like(log_y)) if log_w is None else map(torch.exp, log_w)
@@ -204,7 +203,7 @@ def sweep_in_logs(
     conditionals: PairConditionals, log_x: Tensor, log_y: Tensor, log_w: Logs | None = None
 ) -> Sweep:
     """Do the same in log space and float64, block by block of rows: the twin that nothing underflows in."""
-    n_a, n_b = counts_of(conditionals)
+    n_a, n_b = conditionals.counts
     log_n_a, log_n_b = n_a.log(), n_b.log()
     w_a, w_b = (torch.zeros_like(log_x), torch.zeros_like(log_y)) if log_w is None else log_w
     new_x = torch.empty_like(log_x)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unmask.kernels.counts import counts_of
 from unmask.tables.pair_conditionals import PairConditionals
 
 
@@ -16,12 +15,13 @@ class Weighted:
     p(b|a) they speak of the weighted problem.
     """
 
-    a_counts = b_counts = None  # they are in the tables already
+    is_grouped = False  # the counts are in the tables already
 
     def __init__(self, conditionals: PairConditionals, log_w: tuple[Tensor, Tensor]) -> None:
         self._of = conditionals
         self.log_w = log_w
-        self.log_n = tuple(counts.log() for counts in counts_of(conditionals))
+        self.log_n = tuple(counts.log() for counts in conditionals.counts)
+        self.counts = tuple(torch.ones_like(counts) for counts in conditionals.counts)
 
     @property
     def shape(self) -> tuple[int, int]:

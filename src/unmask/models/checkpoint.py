@@ -25,7 +25,11 @@ HUB_NAME = re.compile(r"^[\w.-]+(/[\w.-]+)?$")
 def open_checkpoint(source: str | Path, *, allow_pickle: bool = False) -> tuple[Any, Any]:
     """Return the model (float32, in evaluation mode) and the tokenizer of a directory or a hub name."""
     source, is_directory, config, tokenizer = _open_parts(str(source), allow_pickle=allow_pickle)
-    _check_tokenizer(source, tokenizer)
+    if tokenizer.mask_token_id is None:
+        raise UsageError(
+            f"the tokenizer of '{source}' has no mask token, so it can't mark a blank: give a masked "
+            f"language model such as BERT, RoBERTa or ESM"
+        )
     from transformers import AutoModelForMaskedLM
 
     model, report = _open_weights(AutoModelForMaskedLM, source, config, is_directory, allow_pickle)
@@ -36,7 +40,6 @@ def open_checkpoint(source: str | Path, *, allow_pickle: bool = False) -> tuple[
 def open_encoder(source: str | Path, *, allow_pickle: bool = False) -> tuple[Any, Any]:
     """Return the encoder alone (float32, in evaluation mode) and the tokenizer; a head need not be there."""
     source, is_directory, config, tokenizer = _open_parts(str(source), allow_pickle=allow_pickle)
-    _check_vocabulary(source, tokenizer)
     from transformers import AutoModel
 
     model, report = _open_weights(AutoModel, source, config, is_directory, allow_pickle)
@@ -61,7 +64,6 @@ def open_with_head(
     of a model that was trained with such a head is taken as it is.
     """
     source, is_directory, config, tokenizer = _open_parts(str(source), allow_pickle=allow_pickle)
-    _check_vocabulary(source, tokenizer)
     for name, value in settings.items():
         if hasattr(config, name):
             setattr(config, name, value)
@@ -115,6 +117,12 @@ def _open_parts(source: str, *, allow_pickle: bool) -> tuple[str, bool, Any, Any
             f"the tokenizer of '{source}' can't be read ({_first_line(error)}): expected its files, such as "
             f"tokenizer.json or vocab.txt, beside the weights"
         ) from error
+    if set(tokenizer.get_vocab().values()) <= set(tokenizer.all_special_ids):
+        # where the files of the vocabulary are missing, the library makes up a tokenizer without one
+        raise RunError(
+            f"'{source}' holds no vocabulary: expected the files of its tokenizer, such as tokenizer.json or "
+            f"vocab.txt, beside the weights"
+        )
     return source, is_directory, config, tokenizer
 
 
@@ -167,26 +175,6 @@ def _check_files(directory: Path, *, allow_pickle: bool) -> None:
         raise UsageError(
             f"'{directory}' holds pickled weights only, which can run code when read: if you trust them, "
             f"allow it with --allow-pickle (allow_pickle=True)"
-        )
-
-
-def _check_vocabulary(source: str, tokenizer: Any) -> None:
-    """Refuse a tokenizer that can't read a text."""
-    if set(tokenizer.get_vocab().values()) <= set(tokenizer.all_special_ids):
-        # where the files of the vocabulary are missing, the library makes up a tokenizer without one
-        raise RunError(
-            f"'{source}' holds no vocabulary: expected the files of its tokenizer, such as tokenizer.json or "
-            f"vocab.txt, beside the weights"
-        )
-
-
-def _check_tokenizer(source: str, tokenizer: Any) -> None:
-    """Refuse a tokenizer that can't read a text or can't mark a blank in it."""
-    _check_vocabulary(source, tokenizer)
-    if tokenizer.mask_token_id is None:
-        raise UsageError(
-            f"the tokenizer of '{source}' has no mask token, so it can't mark a blank: give a masked "
-            f"language model such as BERT, RoBERTa or ESM"
         )
 
 

@@ -8,7 +8,7 @@ further tables.
 
 A row or a column may stand for several unlikely tokens at once (`unmask.tables.token_groups`): tables then
 hold what a single one of them has, and every sum over tokens is a sum over rows or columns weighted by
-`a_counts` or `b_counts`.
+the `counts`.
 
 The tables may come from a `MaskedLM` (`exact_conditionals` here: one forward pass for every token at each
 side; `unmask.inference.cross` for the likely tokens only) or from anywhere else
@@ -159,14 +159,15 @@ class PairConditionals:
         )
 
     @property
-    def a_counts(self) -> Tensor | None:
-        """How many tokens each row stands for, [a]; None if each stands for one."""
-        return None if self.a_groups is None else self.a_groups.counts.to(self.device)
+    def counts(self) -> tuple[Tensor, Tensor]:
+        """How many tokens each row [a] and each column [b] stands for, in float64."""
+        a, b = (groups.counts.to(self.device, torch.float64) for groups in self.groups)
+        return a, b
 
     @property
-    def b_counts(self) -> Tensor | None:
-        """How many tokens each column stands for, [b]; None if each stands for one."""
-        return None if self.b_groups is None else self.b_groups.counts.to(self.device)
+    def is_grouped(self) -> bool:
+        """Whether a row or a column may stand for several tokens."""
+        return self.a_groups is not None or self.b_groups is not None
 
     @property
     def is_lazy(self) -> bool:

@@ -16,9 +16,9 @@ from unmask import __version__
 from unmask.joints.registry import CONSTRUCTIONS
 from unmask.models.masked_lm import MaskedLM
 from unmask.web import page
-from unmask.web import request_schemas as requests
 from unmask.web import response_schemas as responses
 from unmask.web.errors import error_response, on_http_exception, on_invalid_request
+from unmask.web.handlers import ROUTES
 from unmask.web.metrics import MetricsMiddleware
 from unmask.web.middleware import SecurityMiddleware
 from unmask.web.service import Service
@@ -76,40 +76,14 @@ def build(settings: Settings) -> FastAPI:
 
 
 def _add_requests(app: FastAPI, service: Service) -> None:
-    @app.post("/v1/fill", **_described(responses.FillResponse))
-    async def fill(body: requests.FillRequest, request: Request) -> Response:
-        """Fill one or two blanks of a text jointly: the likeliest fillings."""
-        return await service.answer(body, request)
+    for route in ROUTES:
 
-    @app.post("/v1/score", **_described(responses.ScoreResponse))
-    async def score(body: requests.ScoreRequest, request: Request) -> Response:
-        """Score the words in braces under the joint of their blanks."""
-        return await service.answer(body, request)
+        async def answer(body: Any, request: Request) -> Response:
+            return await service.answer(body, request)
 
-    @app.post("/v1/sample", **_described(responses.SampleResponse))
-    async def sample(body: requests.SampleRequest, request: Request) -> Response:
-        """Draw fillings from the joint."""
-        return await service.answer(body, request)
-
-    @app.post("/v1/compare", **_described(responses.CompareResponse))
-    async def compare(body: requests.CompareRequest, request: Request) -> Response:
-        """Show what every construction makes of one text with two blanks."""
-        return await service.answer(body, request)
-
-    @app.post("/v1/conditional", **_described(responses.ConditionalResponse))
-    async def conditional(body: requests.ConditionalRequest, request: Request) -> Response:
-        """Fix the token of one blank, and see the other's distribution move."""
-        return await service.answer(body, request)
-
-    @app.post("/v1/map", **_described(responses.MapResponse))
-    async def heat_map(body: requests.MapRequest, request: Request) -> Response:
-        """Return the joint of the likeliest tokens of both blanks, with its marginals: a heat map."""
-        return await service.answer(body, request)
-
-    @app.post("/v1/compatibility", **_described(responses.CompatibilityResponse))
-    async def compatibility(body: requests.CompatibilityRequest, request: Request) -> Response:
-        """Say how well the model's conditionals fit together, and the joint to them."""
-        return await service.answer(body, request)
+        answer.__annotations__["body"] = route.request
+        about: dict[str, Any] = {"name": route.handler.__name__, "description": route.handler.__doc__}
+        app.post(route.path, **about, **_described(route.response))(answer)
 
 
 def _add_state(app: FastAPI, service: Service) -> None:

@@ -17,7 +17,7 @@ from torch import Tensor
 from unmask.inference.infer import conditionals, joint_of
 from unmask.inference.query import Query
 from unmask.joints.joint import Joint
-from unmask.joints.token_distribution import TokenDistribution
+from unmask.joints.table import TokenDistribution
 from unmask.models.masked_lm import MaskedLM
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import Cloze, parse_blanks, parse_braces

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchem
 from unmask.inference.query import DEFAULTS, LARGEST_SEED, SPECS, Query, TableKeywords
 from unmask.joints.options import declared_options
 from unmask.joints.registry import CONSTRUCTIONS
-from unmask.values import Kind, Real, Several, Spec, Text, Whole, Word, token_kind
+from unmask.values import Real, Several, Spec, Text, ValueKind, Whole, Word, token_kind
 from unmask.web.errors import LimitExceeded
 from unmask.web.settings import Limits
 
@@ -23,7 +23,7 @@ BLANKS = "The [MASK] [MASK] playing in the park."
 BRACES = "The {man} {is} playing in the park."
 MAX_ROUNDS = 200
 FINEST_TOLERANCE = 5e-7
-NARROWER: dict[str, Kind] = {
+NARROWER: dict[str, ValueKind] = {
     "text": Text(1),
     "method": Word(lambda: CONSTRUCTIONS),
     "include": Several(token_kind(200), "tokens, as strings or ids"),
@@ -37,7 +37,7 @@ NARROWER: dict[str, Kind] = {
 Asked = TypeVar("Asked", bound=type[BaseModel])
 
 
-def _typed(kind: Kind) -> Any:
+def _typed(kind: ValueKind) -> Any:
     """Return the type of a kind's values: checked by the kind, described by its schema."""
     return Annotated[Any, PlainValidator(kind.read), WithJsonSchema(kind.schema)]
 
@@ -116,10 +116,6 @@ def _examples(*requests: dict[str, Any]) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": list(requests)})
 
 
-def _example(**fields: Any) -> ConfigDict:
-    return _examples(fields)
-
-
 @_with(SPECS)
 class FillRequest(TextRequest):
     """The likeliest fillings of a text's blanks."""
@@ -135,14 +131,14 @@ class FillRequest(TextRequest):
 class ScoreRequest(TextRequest):
     """What the words in braces are worth."""
 
-    model_config = _example(text=BRACES, method="ag")
+    model_config = _examples({"text": BRACES, "method": "ag"})
 
 
 @_with(SPECS)
 class SampleRequest(TextRequest):
     """Fillings drawn from the joint."""
 
-    model_config = _example(text=BLANKS, number=5, seed=1)
+    model_config = _examples({"text": BLANKS, "number": 5, "seed": 1})
     number: Positive = Field(10, description="How many fillings to draw.")
     sampling_seed: int | None = Field(
         None, ge=0, le=LARGEST_SEED, description="Seed of the drawing alone, if it is to differ from `seed`."
@@ -153,7 +149,7 @@ class SampleRequest(TextRequest):
 class CompareRequest(TextRequest):
     """Every construction side by side."""
 
-    model_config = _example(text=BLANKS, top=3, candidates=64, support=500)
+    model_config = _examples({"text": BLANKS, "top": 3, "candidates": 64, "support": 500})
     top: Positive = Field(3, description="How many fillings of each.")
 
 
@@ -161,7 +157,7 @@ class CompareRequest(TextRequest):
 class ConditionalRequest(TextRequest):
     """One blank's distribution, the other one being known."""
 
-    model_config = _example(text=BLANKS, given="man", given_blank=0, top=5)
+    model_config = _examples({"text": BLANKS, "given": "man", "given_blank": 0, "top": 5})
     given: Token = Field(description="The token that the other blank holds, as a string or an id.")
     given_blank: Literal[0, 1] = Field(0, description="Which blank holds it, from 0.")
     top: Positive = Field(10, description="How many tokens.")
@@ -171,7 +167,7 @@ class ConditionalRequest(TextRequest):
 class MapRequest(TextRequest):
     """The joint of the likeliest tokens of both blanks, by one construction or several."""
 
-    model_config = _example(text=BLANKS, methods=["ag", "product"], size=8)
+    model_config = _examples({"text": BLANKS, "methods": ["ag", "product"], "size": 8})
     methods: list[Method] = Field(["ag"], min_length=1, max_length=4, description="The constructions.")
     size: Positive = Field(16, description="How many tokens at each side.")
 
@@ -180,7 +176,7 @@ class MapRequest(TextRequest):
 class CompatibilityRequest(TextRequest):
     """How well the model's conditionals fit together, and the joint to them."""
 
-    model_config = _example(text=BLANKS, method="ag")
+    model_config = _examples({"text": BLANKS, "method": "ag"})
 
 
 LIMITED_FIELDS = {

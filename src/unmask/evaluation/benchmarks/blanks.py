@@ -30,7 +30,7 @@ from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
 from unmask.evaluation.sentences import read_sentences
 from unmask.inference.grid_conditionals import MOST_PASSES, affordable_candidates, grid_conditionals
 from unmask.inference.independent import independent_joint
-from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, pair_joint
+from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals
 from unmask.inference.sentences import Reader, Sentence
 from unmask.joints.backoff import BackoffGrid
 from unmask.joints.chain import Chain
@@ -145,7 +145,7 @@ def answer(
 def _grid(mlm: MaskedLM, cloze: Cloze, supports: tuple[Support, ...], settings: BlanksSettings) -> Joint:
     count = min(MOST_CANDIDATES, affordable_candidates(len(supports), settings.passes))
     if len(supports) == 2:  # the same, with candidates that cost fewer passes to choose
-        return pair_joint(mlm, cloze, (supports[0], supports[1]), candidates=count)
+        return ModelConditionals(mlm, cloze, supports, candidates=count).pair_joint()
     inner = GridJoint(grid_conditionals(mlm, cloze, supports, count))
     return BackoffGrid(inner, Chain(ModelConditionals(mlm, cloze, supports)))
 
