@@ -12,7 +12,6 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +71,6 @@ class PairScorer:
         ]
 
 
-def load_pair_scorer(settings: ScoreSettings) -> PairScorer:
-    """Load the model and return what scores pairs with it."""
-    return PairScorer(make_scorer(settings))
-
-
 def run_blimp(
     directory: Path,
     settings: ScoreSettings,
@@ -107,7 +101,7 @@ def run_blimp(
     records = run_tasks(
         BLIMP,
         list(read_pairs(directory, examples, seed)),
-        partial(load_pair_scorer, there) if scorer is None else partial(PairScorer, scorer),
+        lambda: PairScorer(scorer or make_scorer(there)),
         settings.to_dict(),
         batch=PAIRS_AT_ONCE,
         out=out,
