@@ -40,7 +40,7 @@ def isotropy(
     """Measure how evenly a model's word vectors lie in space, before and after standardisation."""
     from unmask.embeddings.encoder import Encoder
     from unmask.embeddings.figures import check_figure, draw_isotropy
-    from unmask.embeddings.isotropy import survey
+    from unmask.embeddings.isotropy import isotropy_by_layer
     from unmask.embeddings.standardise import save_standardisers
     from unmask.embeddings.texts import read_texts
 
@@ -52,7 +52,7 @@ def isotropy(
         if out is not None:
             o.check_place(out)
     encoder = Encoder.load(model, device=device, allow_pickle=allow_pickle)
-    found = survey(
+    found = isotropy_by_layer(
         encoder, read_texts(texts), layers, sample=sample, remove=remove, seed=seed, progress=Bar()
     )
     if standardiser is not None:

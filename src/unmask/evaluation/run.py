@@ -97,9 +97,8 @@ def evaluate(
             f"no sentence of {settings.data} can be used ({_told(sentences.skipped | passed)}): expected "
             f"sentences with such a pair ({settings.pairs}) that fit the model's window of {mlm.window}"
         )
-    evaluator = Evaluator(
-        mlm, settings
-    )  # raises for options that this model does not have, before the directory is claimed
+    # raises for options that this model does not have, before the directory is claimed
+    evaluator = Evaluator(mlm, settings)
     record = settings.to_dict() | {
         "unmask": __version__,
         "weights": fingerprint(mlm),
@@ -149,7 +148,7 @@ def open_run(directory: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         )
     kept: list[dict[str, Any]] = []
     if (directory / "examples.jsonl").is_file():
-        with Records.open(directory / "examples.jsonl", writing=False) as records:
+        with Records(directory / "examples.jsonl", writing=False) as records:
             kept = _check_records(records, settings, records.path)
             records.check_keys()
     if not kept:

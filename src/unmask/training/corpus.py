@@ -83,14 +83,11 @@ class Corpus:
 
     def fingerprint(self) -> str:
         """A digest of the file's bytes: tokens made from it are reused only while it stays the same."""
-        digest = hashlib.sha256()
         try:
             with self.path.open("rb") as stream:
-                while block := stream.read(1 << 20):
-                    digest.update(block)
+                return hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
             raise _unreadable(self.path, error) from None
-        return digest.hexdigest()
 
     def same_text(self, other: Corpus) -> bool:
         """Whether two corpora are one file, or copies of one."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmask.errors import UnmaskError, UsageError
-from unmask.training.corpus import Corpus, drawn, shares_by_size, stated_shares
+from unmask.training.corpus import Corpus, drawn, shares_of
 
 BERT_SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 XLM_R_SPECIAL = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
@@ -164,7 +164,7 @@ def _stratified(
     """All of the corpus that is short of its share, and a random part of the others."""
     sizes = {corpus.name: corpus.size() for corpus in corpora}
     if min(sizes.values()) > 0:
-        shares = stated_shares(stated, list(sizes)) if stated else shares_by_size(sizes, alpha)
+        shares = shares_of(sizes, alpha, stated or {})
         largest = min(sizes[name] / shares[name] for name in sizes if shares[name] > 0)
         fractions = {name: largest * shares[name] / sizes[name] for name in sizes}
     else:
