@@ -211,8 +211,8 @@ def damaged(path):
 
 
 def test_a_damaged_compressed_file_is_one_line(tmp_path):
-    for read, message in ((read_texts, "can't be unpacked"), (read_sentences, "compressed file is damaged")):
-        with pytest.raises(RunError, match=message):
+    for read in (read_texts, read_sentences):
+        with pytest.raises(RunError, match="is damaged and can't be unpacked"):
             list(read(damaged(tmp_path / "t.data.xml.gz")))
     assert count_sentences(tmp_path / "t.data.xml.gz") == 0
 
