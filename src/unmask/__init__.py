@@ -10,33 +10,11 @@ Nothing heavy is imported before it is used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from unmask.lazy import lazy_attributes
 
 __version__ = "0.1.0"
-
-_HOMES = {
-    "load": "unmask.models.load",
-    "fill": "unmask.api",
-    "score": "unmask.api",
-    "compare": "unmask.api",
-    "Score": "unmask.api",
-    "construct": "unmask.joints.registry",
-    "CONSTRUCTIONS": "unmask.joints.registry",
-    "Query": "unmask.inference.query",
-    "PairConditionals": "unmask.tables.pair_conditionals",
-    "MaskedLM": "unmask.models.masked_lm",
-    "Joint": "unmask.joints.joint",
-    "TokenDistribution": "unmask.joints.token_distribution",
-    "Filling": "unmask.joints.joint",
-    "PairJoint": "unmask.joints.pair",
-    "Progress": "unmask.progress",
-    "Diagnostics": "unmask.diagnostics",
-    "Support": "unmask.text.support",
-    "UnmaskError": "unmask.errors",
-    "UsageError": "unmask.errors",
-    "RunError": "unmask.errors",
-}
 
 if TYPE_CHECKING:
     from unmask.api import Score, compare, fill, score
@@ -78,10 +56,24 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'unmask' has no attribute '{name}'")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "unmask.api": "Score compare fill score",
+        "unmask.diagnostics": "Diagnostics",
+        "unmask.errors": "RunError UnmaskError UsageError",
+        "unmask.inference.query": "Query",
+        "unmask.joints.joint": "Filling Joint",
+        "unmask.joints.pair": "PairJoint",
+        "unmask.joints.registry": "CONSTRUCTIONS construct",
+        "unmask.joints.token_distribution": "TokenDistribution",
+        "unmask.models.load": "load",
+        "unmask.models.masked_lm": "MaskedLM",
+        "unmask.progress": "Progress",
+        "unmask.tables.pair_conditionals": "PairConditionals",
+        "unmask.text.support": "Support",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -24,12 +24,11 @@ __all__ = ["Encoder", "Reader", "Senses", "Settings", "Standardiser", "embed_fil
 __getattr__ = lazy_attributes(
     __name__,
     {
-        "Encoder": "unmask.embeddings.encoder",
-        "Reader": "unmask.text.reading",
-        "Senses": "unmask.embeddings.senses",
-        "Standardiser": "unmask.embeddings.standardise",
-        "Settings": "unmask.embeddings.files",
-        "embed_file": "unmask.embeddings.files",
-        "isotropy_by_layer": "unmask.embeddings.isotropy",
+        "unmask.embeddings.encoder": "Encoder",
+        "unmask.embeddings.files": "Settings embed_file",
+        "unmask.embeddings.isotropy": "isotropy_by_layer",
+        "unmask.embeddings.senses": "Senses",
+        "unmask.embeddings.standardise": "Standardiser",
+        "unmask.text.reading": "Reader",
     },
 )
