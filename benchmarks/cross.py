@@ -65,7 +65,7 @@ class Exact:
     def __init__(self, mlm: unmask.MaskedLM) -> None:
         self._mlm = mlm
         BUILD.mkdir(parents=True, exist_ok=True)
-        self._records = Records.open(BUILD / f"cross-exact-{fingerprint(mlm)[:12]}.jsonl")
+        self._records = Records(BUILD / f"cross-exact-{fingerprint(mlm)[:12]}.jsonl")
         self._known: dict[str, float] = {record["key"]: record["log_q"] for record in self._records}
 
     def __contains__(self, cloze: Cloze) -> bool:

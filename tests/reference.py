@@ -5,6 +5,7 @@ Slow and small on purpose.
 
 import numpy as np
 import torch
+from scipy import stats
 
 from unmask import PairConditionals
 from unmask.tables.token_groups import TokenGroups
@@ -198,3 +199,15 @@ REFERENCES = {
     "r2l": r2l,
     "mixture": mixture,
 }
+
+
+def p_value(samples, supports, q):
+    """Chi-square of samples [draws, blanks] over all fillings, those of expected counts below 5 together."""
+    places = [s.indices(samples[:, i]).numpy() for i, s in enumerate(supports)]
+    counts = np.bincount(np.ravel_multi_index(places, q.shape), minlength=q.size)
+    expected = q.flatten() * len(samples)
+    rare = expected < 5
+    seen = np.append(counts[~rare], counts[rare].sum())
+    wanted = np.append(expected[~rare], expected[rare].sum())
+    keep = wanted > 1e-3
+    return stats.chi2.sf(((seen - wanted)[keep] ** 2 / wanted[keep]).sum(), keep.sum() - 1)

@@ -16,19 +16,6 @@ from unmask.lazy import lazy_attributes
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "unmask.api": ("Score", "compare", "fill", "score"),
-    "unmask.diagnostics": ("Diagnostics",),
-    "unmask.errors": ("RunError", "UnmaskError", "UsageError"),
-    "unmask.inference.query": ("Query",),
-    "unmask.joints": ("CONSTRUCTIONS", "Filling", "Joint", "PairJoint", "TokenDistribution", "construct"),
-    "unmask.models.load": ("load",),
-    "unmask.models.masked_lm": ("MaskedLM",),
-    "unmask.progress": ("Progress",),
-    "unmask.tables.pair_conditionals": ("PairConditionals",),
-    "unmask.text.support": ("Support",),
-}
-
 if TYPE_CHECKING:
     from unmask.api import Score, compare, fill, score
     from unmask.diagnostics import Diagnostics
@@ -66,7 +53,21 @@ __all__ = [
 ]
 
 
-__getattr__ = lazy_attributes(__name__, {name: home for home, names in _HOMES.items() for name in names})
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "unmask.api": "Score compare fill score",
+        "unmask.diagnostics": "Diagnostics",
+        "unmask.errors": "RunError UnmaskError UsageError",
+        "unmask.inference.query": "Query",
+        "unmask.joints": "CONSTRUCTIONS Filling Joint PairJoint TokenDistribution construct",
+        "unmask.models.load": "load",
+        "unmask.models.masked_lm": "MaskedLM",
+        "unmask.progress": "Progress",
+        "unmask.tables.pair_conditionals": "PairConditionals",
+        "unmask.text.support": "Support",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -11,12 +11,13 @@ from unmask.errors import UsageError
 
 
 def lazy_attributes(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a module's `__getattr__` that imports each name from its home, a module's full name."""
+    """Return a package's `__getattr__`, given the names that each module is home to, a space between them."""
+    home_of = {name: module for module, names in homes.items() for name in names.split()}
 
     def getattr_(name: str) -> Any:
-        if name not in homes:
+        if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name]), name)
+        return getattr(import_module(home_of[name]), name)
 
     return getattr_
 

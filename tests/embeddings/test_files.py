@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 from unmask.embeddings import files
 from unmask.embeddings.encoder import Encoder
-from unmask.embeddings.files import Wanted, embed_file
+from unmask.embeddings.files import Settings, embed_file
 from unmask.embeddings.sense_corpus import count_sentences, read_sentences
 from unmask.embeddings.standardise import Standardiser, save_standardisers
 from unmask.embeddings.texts import read_texts
@@ -31,7 +31,7 @@ def texts(tmp_path):
 @pytest.fixture
 def wanted(texts, checkpoint):
     def make(**options):
-        return Wanted(str(texts), str(checkpoint("bert")), **options)
+        return Settings(str(texts), str(checkpoint("bert")), **options)
 
     return make
 
@@ -149,7 +149,7 @@ def test_a_type_is_the_mean_of_its_words(tmp_path, wanted):
 def test_words_that_come_apart_are_kept_as_they_are(tmp_path, wanted):
     path = tmp_path / "texts.jsonl"
     path.write_text('{"words": ["the", "old man", "walk-ed"]}\n{"text": "the dog"}\n')
-    embed_file(Wanted(str(path), wanted().model), tmp_path / "v.npy")
+    embed_file(Settings(str(path), wanted().model), tmp_path / "v.npy")
     assert [unit["unit"] for unit in units_of(tmp_path / "v.npy")] == [
         "the",
         "old man",
@@ -211,8 +211,8 @@ def damaged(path):
 
 
 def test_a_damaged_compressed_file_is_one_line(tmp_path):
-    for read, message in ((read_texts, "can't be unpacked"), (read_sentences, "compressed file is damaged")):
-        with pytest.raises(RunError, match=message):
+    for read in (read_texts, read_sentences):
+        with pytest.raises(RunError, match="is damaged and can't be unpacked"):
             list(read(damaged(tmp_path / "t.data.xml.gz")))
     assert count_sentences(tmp_path / "t.data.xml.gz") == 0
 
@@ -222,14 +222,14 @@ def test_a_damaged_compressed_file_is_one_line(tmp_path):
     [
         ("empty.txt", "\n \n", "at least one text"),
         ("bad.jsonl", '{"text": 3}\n', "line 1: expected"),
-        ("bad.jsonl", "{\n", "line 1: expected JSON"),
+        ("bad.jsonl", "{\n", "line 1: expected a JSON object"),
         ("latin.txt", b"caf\xe9\n", "line 1 is not UTF-8"),
     ],
 )
 def test_files_that_hold_no_texts_are_refused(tmp_path, wanted, name, content, message):
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(UsageError, match=message):
-        embed_file(Wanted(str(tmp_path / name), wanted().model), tmp_path / "v.npy")
+        embed_file(Settings(str(tmp_path / name), wanted().model), tmp_path / "v.npy")
 
 
 def test_names_that_say_no_format_or_exist_are_refused(tmp_path, wanted):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unmask.embeddings.encoder import Encoder
-from unmask.embeddings.isotropy import draw, measure, remover, survey
+from unmask.embeddings.isotropy import draw, isotropy_by_layer, measure, remover
 from unmask.embeddings.standardise import Moments, Standardiser, save_standardisers
 from unmask.errors import RunError, UsageError
 
@@ -114,7 +114,7 @@ def test_the_remover_leaves_nothing_along_the_leading_components():
 
 def test_a_survey_measures_every_layer_on_texts_it_was_not_fitted_on(checkpoint):
     encoder = Encoder.load(checkpoint("electra"))
-    found = survey(encoder, TEXTS, seed=3)
+    found = isotropy_by_layer(encoder, TEXTS, seed=3)
     assert list(found.measures) == ["0", "1", "2"]
     assert found.texts == len(TEXTS)
     order = draw(TEXTS, 2000, np.random.default_rng(3))
@@ -123,7 +123,7 @@ def test_a_survey_measures_every_layer_on_texts_it_was_not_fitted_on(checkpoint)
     assert raw.cosine == pytest.approx(measure(held).cosine, abs=1e-4)
     assert even.cosine == pytest.approx(measure(Standardiser.fit(fitted).apply(held)).cosine, abs=1e-4)
     assert abs(even.cosine) < abs(raw.cosine)
-    again = survey(encoder, TEXTS, seed=3)
+    again = isotropy_by_layer(encoder, TEXTS, seed=3)
     assert again.measures == found.measures
 
 
@@ -140,4 +140,4 @@ def test_a_sample_is_drawn_evenly_from_a_stream():
 
 def test_one_text_is_not_enough(checkpoint):
     with pytest.raises(UsageError, match="at least two texts"):
-        survey(Encoder.load(checkpoint("bert")), ["the dog"])
+        isotropy_by_layer(Encoder.load(checkpoint("bert")), ["the dog"])

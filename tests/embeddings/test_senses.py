@@ -5,8 +5,7 @@ import pytest
 
 from sense_toy import HOUSE, MONEY, write_corpus, xml
 from unmask.embeddings.encoder import Encoder
-from unmask.embeddings.figures import draw_senses, project
-from unmask.embeddings.pictures import instances_by_sense
+from unmask.embeddings.figures import draw_senses, instances_by_sense, project
 from unmask.embeddings.sense_corpus import Instance, gold_beside, read_gold, read_sentences
 from unmask.embeddings.senses import BASELINE, Answers, Senses, fit, predict, score
 from unmask.embeddings.standardise import Standardiser

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from functools import partial
 
 import numpy as np
 import pytest
@@ -20,8 +19,6 @@ from unmask.evaluation.benchmarks.blanks import (
     Answerer,
     BlanksSettings,
     draw_clozes,
-    load_answerer,
-    load_model,
     run_blanks,
 )
 from unmask.evaluation.benchmarks.blimp import run_blimp
@@ -228,7 +225,7 @@ class TestBlanks:
             {"key": str(n), "text": text, "first": cloze.blanks[0], "blanks": 2, "method": "beam"}
             for n, (text, cloze) in enumerate(draw_clozes(mlm_of("bert"), list(self.LINES), 2, settings))
         ]
-        there = load_answerer(partial(load_model, str(checkpoint("bert"))), settings)(questions)
+        there = Answerer(unmask.load(str(checkpoint("bert"))), settings)(questions)
         here = Answerer(mlm_of("bert"), settings)(questions)
         assert [r["rank"] for r in there] == [r["rank"] for r in here]
         assert [r["log_prob"] for r in there] == pytest.approx([r["log_prob"] for r in here], abs=1e-5)

@@ -187,7 +187,7 @@ def test_lines_that_stand_there_twice_are_refused(tmp_path, settings):
 
 def test_a_run_can_be_read_while_it_is_written(tmp_path, settings):
     evaluate(replace(settings, examples=2), tmp_path / "run")
-    with Records.open(tmp_path / "run" / "examples.jsonl"):
+    with Records(tmp_path / "run" / "examples.jsonl"):
         assert len(open_run(tmp_path / "run")[1]) == 2
 
 

@@ -11,9 +11,17 @@ import pytest
 from browser import find
 
 from unmask.evaluation import figures
-from unmask.evaluation.compare import compare_runs, comparison_page, side_by_side
 from unmask.evaluation.figures import few_ticks, told_apart
-from unmask.evaluation.report import comparison_table, facts, markdown, method_table, page
+from unmask.evaluation.report import (
+    compare_runs,
+    comparison_page,
+    comparison_table,
+    facts,
+    markdown,
+    method_table,
+    page,
+    side_by_side,
+)
 from unmask.evaluation.summary import summarise
 
 METHODS = ["product", "ag"]

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 
+from reference import p_value
 from sequence_toy import TableConditionals, cloze_of, draw_tables, few
 from unmask import UsageError, construct, lazy
 from unmask.cli.sample import show_chains
@@ -38,17 +38,6 @@ def last_of_many_chains(kernel, *, chains=3000, burn_in=25, seed=0):
     """One draw each from independent chains, which a chi-square test may take for independent draws."""
     generator = torch.Generator().manual_seed(seed)
     return run_chains(kernel, chains=chains, draws=1, burn_in=burn_in, thin=1, generator=generator).ids[:, 0]
-
-
-def p_value(samples, supports, q):
-    places = [s.indices(samples[:, i]).numpy() for i, s in enumerate(supports)]
-    counts = np.bincount(np.ravel_multi_index(places, q.shape), minlength=q.size)
-    expected = q.flatten() * len(samples)
-    rare = expected < 5
-    seen = np.append(counts[~rare], counts[rare].sum())
-    wanted = np.append(expected[~rare], expected[rare].sum())
-    keep = wanted > 1e-3
-    return stats.chi2.sf(((seen - wanted)[keep] ** 2 / wanted[keep]).sum(), keep.sum() - 1)
 
 
 def weights_of(field, energy):

@@ -79,7 +79,7 @@ def embed(home: Path, model: str, out: Path, other: bool) -> None:
     from unmask.embeddings import files
 
     files.TEXTS_A_CHUNK = 1
-    wanted = files.Wanted(str(home / "sentences.txt"), model, layers="1" if other else "last")
+    wanted = files.Settings(str(home / "sentences.txt"), model, layers="1" if other else "last")
     files.embed_file(wanted, out)
 
 

@@ -15,11 +15,11 @@ from unmask.runs.records import Records
 
 
 def test_records_come_back_in_order_with_their_keys(tmp_path: Path) -> None:
-    with Records.open(tmp_path / "r.jsonl") as records:
+    with Records(tmp_path / "r.jsonl") as records:
         records.append({"key": "b", "value": 0.1 + 0.2})
         records.append({"key": "a", "text": "naïve\nline"})
         records.append({"note": "no key"})
-    with Records.open(tmp_path / "r.jsonl") as again:
+    with Records(tmp_path / "r.jsonl") as again:
         assert list(again) == [
             {"key": "b", "value": 0.1 + 0.2},
             {"key": "a", "text": "naïve\nline"},
@@ -34,7 +34,7 @@ def test_records_come_back_in_order_with_their_keys(tmp_path: Path) -> None:
 
 
 def test_a_key_comes_once(tmp_path: Path) -> None:
-    with Records.open(tmp_path / "r.jsonl", key="id") as records:
+    with Records(tmp_path / "r.jsonl", key="id") as records:
         records.append({"id": 7})
         with pytest.raises(UsageError, match="id 7"):
             records.append({"id": 7})
@@ -45,13 +45,13 @@ def test_a_key_comes_once(tmp_path: Path) -> None:
 def test_whatever_a_kill_left_of_the_last_line_is_cut_off(cut: int, junk: bytes, tmp_path_factory) -> None:
     path = tmp_path_factory.mktemp("records") / "r.jsonl"
     first = {"key": 1, "text": "whole"}
-    with Records.open(path) as records:
+    with Records(path) as records:
         records.append(first)
         whole = path.stat().st_size
         records.append({"key": 2, "text": "x" * 50})
     data = path.read_bytes()
     path.write_bytes(data[: max(whole, len(data) - cut)] if not junk else data[:whole] + junk)
-    with Records.open(path) as again:
+    with Records(path) as again:
         assert list(again) == [first]
         assert again.keys == {1}
         again.append({"key": 2})
@@ -61,10 +61,10 @@ def test_whatever_a_kill_left_of_the_last_line_is_cut_off(cut: int, junk: bytes,
 @pytest.mark.parametrize("cut", [1, 4, 9, 30])
 def test_what_a_kill_left_of_the_first_line_is_known_as_ours(cut: int, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    with Records.open(path) as records:
+    with Records(path) as records:
         records.append({"number": 0, "key": "a", "text": "x" * 50})
     path.write_bytes(path.read_bytes()[:cut])
-    with Records.open(path) as again:
+    with Records(path) as again:
         assert (len(again), again.dropped) == (0, cut)
         again.append({"key": "a"})
     assert path.read_text() == '{"key": "a"}\n'
@@ -78,14 +78,14 @@ def test_a_file_that_is_somebodys_is_refused_and_not_touched(theirs: str, tmp_pa
     path = tmp_path / "thesis.txt"
     path.write_text(theirs)
     with pytest.raises(UsageError, match="is no file of records"):
-        Records.open(path)
+        Records(path)
     assert path.read_text() == theirs
 
 
 def test_opening_a_file_changes_nothing_in_it(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_text('{"theirs": 1}\n{"theirs": 2}')
-    with Records.open(path) as records:
+    with Records(path) as records:
         assert list(records) == [{"theirs": 1}]
     assert path.read_text() == '{"theirs": 1}\n{"theirs": 2}'
 
@@ -94,16 +94,16 @@ def test_a_damaged_line_in_the_middle_is_no_leftover_of_a_kill(tmp_path: Path) -
     path = tmp_path / "r.jsonl"
     path.write_text('{"key": 1}\n{"key": \n{"key": 3}\n')
     with pytest.raises(RunError, match="line 2 is damaged"):
-        Records.open(path)
+        Records(path)
     assert path.read_text().count("\n") == 3
 
 
 def test_a_second_writer_is_refused_until_the_first_is_gone(tmp_path: Path) -> None:
-    first = Records.open(tmp_path / "r.jsonl")
+    first = Records(tmp_path / "r.jsonl")
     with pytest.raises(RunError, match="another process"):
-        Records.open(tmp_path / "r.jsonl")
+        Records(tmp_path / "r.jsonl")
     first.close()
-    Records.open(tmp_path / "r.jsonl").close()
+    Records(tmp_path / "r.jsonl").close()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
@@ -114,7 +114,7 @@ def test_a_full_disk_leaves_whole_lines_and_says_what_to_do(tmp_path: Path) -> N
         "from unmask.runs.records import Records\n"
         "from unmask.errors import RunError\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        "records = Records.open(sys.argv[1])\n"
+        "records = Records(sys.argv[1])\n"
         "try:\n"
         "    for i in range(100): records.append({'key': i, 'text': 'x' * 80})\n"
         "except RunError as error:\n"
@@ -130,13 +130,13 @@ def test_a_full_disk_leaves_whole_lines_and_says_what_to_do(tmp_path: Path) -> N
     kept = [json.loads(line)["key"] for line in whole.splitlines()]
     assert kept == list(range(len(kept)))
     assert kept
-    with Records.open(path) as records:  # and it goes on where it was
+    with Records(path) as records:  # and it goes on where it was
         assert records.dropped == 0
         records.append({"key": len(kept)})
 
 
 def test_a_path_that_cannot_be_is_one_clear_line(tmp_path: Path) -> None:
-    with Records.open(tmp_path / "new" / "r.jsonl") as records:  # a directory is made where there is none
+    with Records(tmp_path / "new" / "r.jsonl") as records:  # a directory is made where there is none
         records.append({"key": 1})
     with pytest.raises(RunError, match="check the path"):
-        Records.open(tmp_path / "new" / "r.jsonl" / "r.jsonl")
+        Records(tmp_path / "new" / "r.jsonl" / "r.jsonl")

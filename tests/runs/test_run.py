@@ -144,14 +144,19 @@ def test_batches_are_worked_off_in_their_order():
 
 def test_every_setting_that_may_change_is_a_setting():
     """A setting that is renamed here and not there would have to be the same from then on."""
-    from unmask.embeddings.files import VECTORS, Wanted
+    from unmask.embeddings.files import VECTORS
+    from unmask.embeddings.files import Settings as EmbedSettings
     from unmask.evaluation.run import EVALUATION, SETTINGS_FIELDS
     from unmask.tasks import Settings as TaskSettings
     from unmask.tasks.run import FINETUNING
     from unmask.training import Settings as TrainingSettings
     from unmask.training.run import TRAINING
 
-    for kind, settings in ((VECTORS, Wanted), (FINETUNING, TaskSettings), (TRAINING, TrainingSettings)):
+    for kind, settings in (
+        (VECTORS, EmbedSettings),
+        (FINETUNING, TaskSettings),
+        (TRAINING, TrainingSettings),
+    ):
         assert kind.may_change <= {field.name for field in fields(settings)}
     assert EVALUATION.may_change <= SETTINGS_FIELDS
 

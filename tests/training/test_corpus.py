@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from unmask.errors import UsageError
+from unmask.errors import RunError, UsageError
 from unmask.training.corpus import Corpus, corpora, drawn, shares_by_size, stated_shares
 
 TEXT = "First paragraph.\nSecond one.\n\n\nAnother document.\n"
@@ -43,7 +43,10 @@ def test_a_document_without_end_is_cut_between_paragraphs(tmp_path, monkeypatch)
         (b"\n \n\n", "empty file"),
         (b"\x89PNG\0\0\0\x01", "binary"),
         ("naïve".encode("latin-1"), "UTF-8"),
-        (gzip.compress(b"cut short" * 99, mtime=0)[:-20], "ends too early: get it anew"),
+        (
+            gzip.compress(b"cut short" * 99, mtime=0)[:-20],
+            "ends too early: .* get it anew",
+        ),
         (gzip.compress(b"changed" * 99, mtime=0)[:-8] + bytes(8), "damaged .* get it anew"),
         (gzip.compress(b"\x89PNG\0\0\0\x01", mtime=0), "binary"),
         (b"a long line of text\n" * 999 + bytes(99), "binary"),
@@ -53,14 +56,14 @@ def test_a_document_without_end_is_cut_between_paragraphs(tmp_path, monkeypatch)
 def test_what_is_not_text_is_refused_in_one_line(tmp_path, content, message):
     path = tmp_path / "text"
     path.write_bytes(content)
-    with pytest.raises(UsageError, match=message) as refusal:
+    with pytest.raises(RunError if "anew" in message else UsageError, match=message) as refusal:
         list(Corpus("text", path).documents())
     assert "\n" not in str(refusal.value)
 
 
 def test_a_missing_file_and_a_directory_are_refused(tmp_path):
-    for path in (tmp_path / "nowhere.txt", tmp_path):
-        with pytest.raises(UsageError, match="check the path"):
+    for path, mended in ((tmp_path / "nowhere.txt", "check the path"), (tmp_path, "name a file in it")):
+        with pytest.raises(UsageError, match=mended):
             list(Corpus("text", path).documents())
 
 

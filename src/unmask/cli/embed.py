@@ -49,18 +49,18 @@ def embed(
     json: o.Json = False,
 ) -> None:
     """Write contextual vectors of a file's tokens, words or sentences; a killed run goes on."""
-    from unmask.embeddings.files import Wanted, embed_file
+    from unmask.embeddings.files import Settings, embed_file
 
     chosen: dict[str, Any] = {"unit": unit, "pooling": pooling, "split": split, "long": long}
-    wanted = Wanted(
+    settings = Settings(
         texts=texts,
         layers=layers,
         **chosen,
         standardiser=str(standardiser) if standardiser else None,
         **asdict(source),
     )
-    written = embed_file(wanted, out, ray=ray, progress=Bar())
-    answer = written.record() | {"model": source.model, **chosen}
+    result = embed_file(settings, out, ray=ray, progress=Bar())
+    answer = result.record() | {"model": source.model, **chosen}
     if json:
         print_json(answer)
         return

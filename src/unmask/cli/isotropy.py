@@ -37,7 +37,7 @@ def isotropy(
 ) -> None:
     """Measure how evenly a model's word vectors lie in space, before and after standardisation."""
     from unmask.embeddings.figures import check_figure, draw_isotropy
-    from unmask.embeddings.isotropy import survey
+    from unmask.embeddings.isotropy import isotropy_by_layer
     from unmask.embeddings.standardise import save_standardisers
     from unmask.embeddings.texts import read_texts
 
@@ -49,7 +49,9 @@ def isotropy(
         if out is not None:
             o.check_place(out)
     model, encoder = source.model, source.encoder()
-    found = survey(encoder, read_texts(texts), layers, sample=sample, remove=remove, progress=Bar(), **query)
+    found = isotropy_by_layer(
+        encoder, read_texts(texts), layers, sample=sample, remove=remove, progress=Bar(), **query
+    )
     if standardiser is not None:
         about = {"model": model, "texts": str(found.texts), "seed": str(query["seed"])}
         if encoder.weights is not None:

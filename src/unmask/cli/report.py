@@ -21,8 +21,13 @@ def report(
 ) -> None:
     """Make the report of a run anew, finished or not, or compare several runs."""
     from unmask.errors import UsageError
-    from unmask.evaluation.compare import compare_runs, comparison_page, runs_table, side_by_side
-    from unmask.evaluation.report import examples_told
+    from unmask.evaluation.report import (
+        compare_runs,
+        comparison_page,
+        examples_told,
+        runs_table,
+        side_by_side,
+    )
     from unmask.evaluation.run import conclude, open_run
     from unmask.evaluation.summary import summarise
     from unmask.lazy import require

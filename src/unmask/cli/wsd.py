@@ -186,8 +186,7 @@ def picture(
     standardise: Standardise = True,
 ) -> None:
     """Draw one word's instances in the plane, coloured by sense."""
-    from unmask.embeddings.figures import check_figure, draw_senses
-    from unmask.embeddings.pictures import instances_by_sense
+    from unmask.embeddings.figures import check_figure, draw_senses, instances_by_sense
     from unmask.embeddings.sense_corpus import gold_beside, read_gold, read_sentences
 
     check_figure(out)

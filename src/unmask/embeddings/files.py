@@ -48,7 +48,7 @@ Chunk = tuple[str, list[Numbered]]  # its key and its texts
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Settings:
     """What is to be embedded, and how."""
 
     texts: str
@@ -71,7 +71,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Written:
+class Result:
     """What a run left behind."""
 
     out: Path
@@ -88,7 +88,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Embedded:
+class EmbeddedChunk:
     """A chunk that is done: its vectors and units, and how many there are of what."""
 
     key: str
@@ -97,30 +97,32 @@ class Embedded:
     about: dict[str, int]
 
 
-def embed_file(wanted: Wanted, out: Path, *, ray: str | None = None, progress: Progress = silent) -> Written:
+def embed_file(
+    settings: Settings, out: Path, *, ray: str | None = None, progress: Progress = silent
+) -> Result:
     """Write the vectors of a file's texts; a killed run is resumed."""
     check_format(out)
     if out.exists():
         raise UsageError(f"'{out}' exists: give another name, or remove it first")
     partial = out.with_name(out.name + ".partial")
-    with Run.in_directory(VECTORS, partial, wanted.to_dict()) as run:
+    with Run.in_directory(VECTORS, partial, settings.to_dict()) as run:
         (partial / CHUNKS).mkdir(exist_ok=True)
         records = {record["key"]: record for record in run}
         keys: list[str] = []
 
         def tasks() -> Iterator[Chunk]:
             """Read the chunks, and note the order of those that there are now."""
-            for number, texts in enumerate(in_batches(numbered_texts(wanted.texts), TEXTS_A_CHUNK)):
+            for number, texts in enumerate(in_batches(numbered_texts(settings.texts), TEXTS_A_CHUNK)):
                 keys.append(key_of(number, texts))
                 yield keys[-1], texts
 
         for record in run.work(
             tasks(),
-            chunk_encoder(wanted),
+            chunk_encoder(settings),
             key=itemgetter(0),
             keep=lambda found: _keep(partial, found),
             ray=ray,
-            total=0 if wanted.texts == "-" else _count(wanted.texts),
+            total=0 if settings.texts == "-" else sum(1 for _ in read_texts(settings.texts)),
             done=sum(record["texts"] for record in records.values()),
             units=lambda batch: sum(found.about["texts"] for found in batch),
             stage="texts",
@@ -129,10 +131,10 @@ def embed_file(wanted: Wanted, out: Path, *, ray: str | None = None, progress: P
             records[record["key"]] = record
         if not keys:
             remove(partial)
-            raise UsageError(f"{wanted.texts}: expected at least one text, one per line, got none")
-        written = _join(wanted, partial, out, [records[key] for key in keys])
+            raise UsageError(f"{settings.texts}: expected at least one text, one per line, got none")
+        result = _join(settings, partial, out, [records[key] for key in keys])
         remove(partial)
-    return written
+    return result
 
 
 def key_of(number: int, texts: list[Numbered]) -> str:
@@ -141,22 +143,22 @@ def key_of(number: int, texts: list[Numbered]) -> str:
     return f"{number:08}-{digest[:24]}"
 
 
-def chunk_encoder(wanted: Wanted) -> Callable[[], Callable[[list[Chunk]], list[Embedded]]]:
+def chunk_encoder(settings: Settings) -> Callable[[], Callable[[list[Chunk]], list[EmbeddedChunk]]]:
     """Return a maker of the function that embeds chunks; the model is opened where it is called."""
 
     # a worker on a cluster has another working directory
-    model = absolute(wanted.model)
-    statistics = Path(wanted.standardiser).resolve() if wanted.standardiser else None
+    model = absolute(settings.model)
+    statistics = Path(settings.standardiser).resolve() if settings.standardiser else None
 
-    def make() -> Callable[[list[Chunk]], list[Embedded]]:
-        encoder = Encoder.load(model, device=wanted.device, allow_pickle=wanted.allow_pickle)
-        choice = encoder.layers(wanted.layers)
+    def make() -> Callable[[list[Chunk]], list[EmbeddedChunk]]:
+        encoder = Encoder.load(model, device=settings.device, allow_pickle=settings.allow_pickle)
+        choice = encoder.layers(settings.layers)
         reader = encoder.reader(
-            unit=wanted.unit, pooling=wanted.pooling, split=wanted.split, long=wanted.long
+            **{name: getattr(settings, name) for name in ("unit", "pooling", "split", "long")}
         )
         even = Standardiser.load(statistics, choice.name, encoder.weights) if statistics else None
 
-        def embed(key: str, texts: list[Numbered]) -> Embedded:
+        def embed(key: str, texts: list[Numbered]) -> EmbeddedChunk:
             readings = list(reader.read_all(text for _, text in texts))
             (vectors,) = encoder.embed(readings, reader, [choice])
             vectors = even.apply(vectors) if even is not None else vectors
@@ -172,14 +174,14 @@ def chunk_encoder(wanted: Wanted) -> Callable[[], Callable[[list[Chunk]], list[E
                 "vanished": sum(reading.vanished for reading in readings),
                 "overlong": sum(reading.overlong for reading in readings),
             }
-            return Embedded(key, vectors, units, about)
+            return EmbeddedChunk(key, vectors, units, about)
 
         return lambda chunks: [embed(*chunk) for chunk in chunks]
 
     return make
 
 
-def _keep(partial: Path, found: Embedded) -> dict[str, Any]:
+def _keep(partial: Path, found: EmbeddedChunk) -> dict[str, Any]:
     """Write the vectors and units of a chunk, and return its record, which says that they are whole."""
     with _chunk_file(partial, found.key).open("wb") as stream:
         units = np.frombuffer(json.dumps(found.units).encode(), np.uint8)
@@ -202,30 +204,23 @@ def _chunk_file(partial: Path, key: str) -> Path:
     return partial / CHUNKS / f"{key}.npz"
 
 
-def _join(wanted: Wanted, partial: Path, out: Path, records: list[dict[str, Any]]) -> Written:
+def _join(settings: Settings, partial: Path, out: Path, records: list[dict[str, Any]]) -> Result:
     """Write the chunks of the present texts, in their order, into one file."""
-    counts: Counter[str] = Counter()
-    for record in records:
-        counts.update({name: record[name] for name in ("rows", "texts", "vanished", "overlong")})
+    counted = ("rows", "texts", "vanished", "overlong")
+    counts = {name: sum(record[name] for record in records) for name in counted}
     width = records[-1]["width"]
-
-    def chunks() -> Iterator[Rows]:
-        return (_kept(partial, record["key"]) for record in records)
-
-    source: Iterable[Rows] = chunks()
-    if wanted.unit == "type":
-        merged = average_types(chunks(), width)
+    chunks: Iterable[Rows] = (_kept(partial, record["key"]) for record in records)
+    if settings.unit == "type":
+        merged = average_types(chunks, width)
         counts["rows"] = len(merged[0])
-        source = [merged]
+        chunks = [merged]
     beside = out.with_name(f".{out.stem}.writing{out.suffix}")
-    about = {"model": wanted.model, "layers": wanted.layers, "unit": wanted.unit, "pooling": wanted.pooling}
-    write(beside, source, counts["rows"], width, about)
+    about = {name: getattr(settings, name) for name in ("model", "layers", "unit", "pooling")}
+    write(beside, chunks, counts["rows"], width, about)
     if units_file(beside).exists():
         units_file(beside).replace(units_file(out))
     beside.replace(out)
-    return Written(
-        out, counts["rows"], width, counts["texts"], counts["vanished"], counts["overlong"], wanted.layers
-    )
+    return Result(out, width=width, layers=settings.layers, **counts)
 
 
 def average_types(chunks: Iterable[Rows], width: int) -> Rows:
@@ -236,14 +231,7 @@ def average_types(chunks: Iterable[Rows], width: int) -> Rows:
         for vector, unit in zip(vectors, units, strict=True):
             name = unit["unit"]
             counts[name] += 1
-            if name in sums:
-                sums[name] += vector
-            else:
-                sums[name] = vector.astype(np.float64)
+            sums[name] = sums.get(name, 0.0) + vector.astype(np.float64)
     order = sorted(counts, key=lambda name: (-counts[name], name))
     matrix = np.stack([sums[name] / counts[name] for name in order]) if order else np.zeros((0, width))
     return matrix.astype(np.float32), [{"unit": name, "count": counts[name]} for name in order]
-
-
-def _count(path: str) -> int:
-    return sum(1 for _ in read_texts(path))

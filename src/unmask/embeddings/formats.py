@@ -6,8 +6,9 @@ name with `.units.jsonl` behind it. Parquet holds both, one row per unit, its ve
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,10 @@ def write(out: Path, chunks: Iterable[Rows], rows: int, width: int, about: dict[
 
 
 def _write_npy(out: Path, chunks: Iterable[Rows], rows: int, width: int, _about: dict[str, str]) -> None:
-    header = {"descr": "<f4", "fortran_order": False, "shape": (rows, width)}
-    with out.open("wb") as stream:
-        np.lib.format.write_array_header_1_0(stream, header)
-        for vectors in _with_units_beside(out, chunks):
-            stream.write(vectors.astype("<f4").tobytes())
+    header = io.BytesIO()
+    described = {"descr": "<f4", "fortran_order": False, "shape": (rows, width)}
+    np.lib.format.write_array_header_1_0(header, described)
+    _write_matrix(out, header.getvalue(), chunks)
 
 
 def _write_safetensors(
@@ -55,17 +55,16 @@ def _write_safetensors(
     entry = {"dtype": "F32", "shape": [rows, width], "data_offsets": [0, 4 * rows * width]}
     header = json.dumps({"__metadata__": about, "vectors": entry}).encode()
     header += b" " * (-len(header) % 8)
-    with out.open("wb") as stream:
-        stream.write(len(header).to_bytes(8, "little") + header)
-        for vectors in _with_units_beside(out, chunks):
-            stream.write(vectors.astype("<f4").tobytes())
+    _write_matrix(out, len(header).to_bytes(8, "little") + header, chunks)
 
 
-def _with_units_beside(out: Path, chunks: Iterable[Rows]) -> Iterator[np.ndarray[Any, Any]]:
-    with units_file(out).open("w", encoding="utf-8") as beside:
+def _write_matrix(out: Path, header: bytes, chunks: Iterable[Rows]) -> None:
+    """Write a header and the numbers into one file, and the units into another beside it."""
+    with out.open("wb") as stream, units_file(out).open("w", encoding="utf-8") as beside:
+        stream.write(header)
         for vectors, units in chunks:
             beside.writelines(json.dumps(unit, ensure_ascii=False) + "\n" for unit in units)
-            yield vectors
+            stream.write(vectors.astype("<f4").tobytes())
 
 
 def _write_parquet(out: Path, chunks: Iterable[Rows], _rows: int, width: int, about: dict[str, str]) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from unmask.embeddings.encoder import Encoder
-from unmask.embeddings.standardise import Array, Moments, Standardiser
+from unmask.embeddings.standardise import Array, Standardiser
 from unmask.embeddings.texts import Text
 from unmask.errors import UsageError
 from unmask.progress import Progress, silent
@@ -47,7 +47,7 @@ class Isotropy:
 
 
 @dataclass(frozen=True)
-class Survey:
+class LayerIsotropy:
     """The measures by layers and remedy, and the standardisers that were fitted."""
 
     measures: dict[str, dict[str, Isotropy]]
@@ -91,7 +91,7 @@ def remover(vectors: Array, components: int) -> Callable[[Array], Array]:
     return apply
 
 
-def survey(
+def isotropy_by_layer(
     encoder: Encoder,
     texts: Iterable[Text],
     layers: Iterable[str] | None = None,
@@ -100,7 +100,7 @@ def survey(
     remove: int | None = None,
     seed: int = 0,
     progress: Progress = silent,
-) -> Survey:
+) -> LayerIsotropy:
     """Measure the words of up to `sample` texts, drawn at random, at each of the layers (by default all).
 
     `remove` is the number of leading components taken away, by default a hundredth of the dimensions.
@@ -116,34 +116,21 @@ def survey(
         raise UsageError(f"isotropy needs at least two texts, got {len(drawn)}: give more, one per line")
     reader = encoder.reader()
     halves: list[list[list[Array]]] = [[[] for _ in choices] for _ in range(2)]
-    progress.started("texts", len(drawn))
-    try:
-        for half, part in enumerate((drawn[::2], drawn[1::2])):
-            for chunk in in_batches(part, TEXTS_A_CHUNK):
-                found = encoder.embed(list(reader.read_all(chunk)), reader, choices)
-                for into, vectors in zip(halves[half], found, strict=True):
-                    into.append(vectors)
-                progress.advanced(len(chunk))
-    finally:
-        progress.finished()
-    measures, standardisers, words = {}, {}, 0
-    removed = 0
+    parts = ((half, c) for half in (0, 1) for c in in_batches(drawn[half::2], TEXTS_A_CHUNK))
+    for half, chunk in progress.over(parts, total=len(drawn), size=lambda p: len(p[1]), stage="texts"):
+        found = encoder.embed(list(reader.read_all(chunk)), reader, choices)
+        for into, vectors in zip(halves[half], found, strict=True):
+            into.append(vectors)
+    measures, standardisers = {}, {}
+    words = removed = 0
     for i, choice in enumerate(choices):
         fitted, held = (np.concatenate(half[i]) for half in halves)
         words = len(held)
         removed = max(1, fitted.shape[1] // 100) if remove is None else remove
-        moments = Moments(fitted.shape[1])
-        moments.add(fitted)
-        even = moments.standardiser()
-        measures[choice.name] = dict(
-            zip(
-                REMEDIES,
-                (measure(held), measure(even.apply(held)), measure(remover(fitted, removed)(held))),
-                strict=True,
-            )
-        )
-        standardisers[choice.name] = even
-    return Survey(measures, standardisers, len(drawn), words, removed)
+        even = standardisers[choice.name] = Standardiser.fit(fitted)
+        remedied = (held, even.apply(held), remover(fitted, removed)(held))
+        measures[choice.name] = dict(zip(REMEDIES, map(measure, remedied), strict=True))
+    return LayerIsotropy(measures, standardisers, len(drawn), words, removed)
 
 
 def draw(texts: Iterable[Text], size: int, generator: np.random.Generator) -> list[Text]:

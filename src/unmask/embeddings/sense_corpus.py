@@ -6,16 +6,15 @@ a file of gold keys has an instance's id and one or more sense keys a line. Both
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from xml.etree import ElementTree
 
-from unmask.errors import RunError, UsageError
-from unmask.text.lines import read_lines
+from unmask.errors import UsageError
+from unmask.text.lines import errors_in_one_line, open_bytes, read_lines
 
 Gold = dict[str, tuple[str, ...]]
 
@@ -47,7 +46,7 @@ def read_sentences(path: Path) -> Iterator[Sentence]:
     """Return the sentences of a corpus; words that are empty are left out."""
     opened = 0
     try:
-        with _open(path) as stream:
+        with errors_in_one_line(path), open_bytes(str(path)) as stream:
             for _, element in ElementTree.iterparse(stream):
                 if element.tag == "sentence":
                     opened += 1
@@ -57,10 +56,6 @@ def read_sentences(path: Path) -> Iterator[Sentence]:
         raise UsageError(
             f"{path}: expected XML in the unified format, got a syntax error ({error})"
         ) from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise RunError(f"{path}: the compressed file is damaged ({error}): take another copy") from None
-    except OSError as error:
-        raise UsageError(f"{path}: can't be read ({error}): check the path") from None
     if not opened:
         raise UsageError(f"{path}: expected <sentence> elements in the unified format, found none")
 
@@ -68,15 +63,10 @@ def read_sentences(path: Path) -> Iterator[Sentence]:
 def count_sentences(path: Path) -> int:
     """Return about how many sentences a corpus has, for a progress bar: their opening tags, a line each."""
     try:
-        with _open(path) as stream:
+        with open_bytes(str(path)) as stream:
             return sum(b"<sentence " in line for line in stream)
     except (OSError, EOFError, zlib.error):
         return 0  # the reader will say what is wrong
-
-
-def _open(path: Path) -> IO[bytes]:
-    stream: Any = (gzip.open if path.suffix == ".gz" else open)(path, "rb")
-    return stream  # type: ignore[no-any-return]
 
 
 def _sentence(path: Path, element: Any) -> Sentence:

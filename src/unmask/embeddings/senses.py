@@ -30,6 +30,7 @@ from unmask.embeddings.standardise import Array, Moments, Standardiser
 from unmask.errors import RunError, UsageError
 from unmask.progress import Progress, silent
 from unmask.runs.workers import in_batches
+from unmask.text.words import join_words
 
 SENTENCES_A_CHUNK = 512
 Entry = tuple[str, str]  # lemma and part of speech
@@ -120,23 +121,19 @@ def instance_vectors(
     """Return the vector of every instance that the tokenizer leaves something of, [features]."""
     reader = encoder.reader()
     choice = encoder.layers(layers)
-    progress.started("sentences", total)
-    try:
-        for chunk in in_batches(sentences, SENTENCES_A_CHUNK):
-            readings, homes = [], []
-            for sentence in chunk:
-                reading = reader.read_words(sentence.words)
-                starts = np.cumsum([0, *(len(word) + 1 for word in sentence.words)])
-                by_start = {unit.start: unit for unit in reading.units}
-                mine = [i for i in sentence.instances if int(starts[i.word]) in by_start]
-                reading.units[:] = [by_start[int(starts[i.word])] for i in mine]
-                readings.append(reading)
-                homes += mine
-            (vectors,) = encoder.embed(readings, reader, [choice])
-            yield from zip(homes, vectors, strict=True)
-            progress.advanced(len(chunk))
-    finally:
-        progress.finished()
+    chunks = in_batches(sentences, SENTENCES_A_CHUNK)
+    for chunk in progress.over(chunks, total=total, size=len, stage="sentences"):
+        readings, homes = [], []
+        for sentence in chunk:
+            reading = reader.read_words(sentence.words)
+            starts = [start for start, _ in join_words(sentence.words)[1]]
+            by_start = {unit.start: unit for unit in reading.units}
+            mine = [i for i in sentence.instances if starts[i.word] in by_start]
+            reading.units[:] = [by_start[starts[i.word]] for i in mine]
+            readings.append(reading)
+            homes += mine
+        (vectors,) = encoder.embed(readings, reader, [choice])
+        yield from zip(homes, vectors, strict=True)
 
 
 def fit(

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from unmask.errors import UsageError
-from unmask.text.lines import read_lines
+from unmask.text.lines import read_lines, read_objects
 
 Text = str | Sequence[str]
 
@@ -22,21 +22,14 @@ def read_texts(path: str | Path) -> Iterator[Text]:
 
 def numbered_texts(path: str | Path) -> Iterator[tuple[int, Text]]:
     """Return the texts of a file, each with the number of its line from 0; empty lines are skipped."""
-    structured = str(path).removesuffix(".gz").endswith((".jsonl", ".ndjson"))
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        yield number - 1, _structured(path, number, line) if structured else line
-
-
-def _structured(path: str | Path, number: int, line: str) -> Text:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise UsageError(f"{path}, line {number}: expected JSON, got a syntax error ({error.msg})") from None
-    found = record.get("text", record.get("words")) if isinstance(record, dict) else None
-    if isinstance(found, str):
-        return found
-    if isinstance(found, list) and found and all(isinstance(word, str) and word.strip() for word in found):
-        return found
-    raise UsageError(f'{path}, line {number}: expected {{"text": "..."}} or {{"words": ["...", ...]}}')
+    if not str(path).removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+        yield from ((number - 1, line) for number, line in read_lines(path) if line.strip())
+        return
+    for number, record in read_objects(path):
+        found: Any = record.get("text", record.get("words"))
+        words = isinstance(found, list) and found
+        if not (isinstance(found, str) or (words and all(isinstance(w, str) and w.strip() for w in words))):
+            raise UsageError(
+                f'{path}, line {number}: expected {{"text": "..."}} or {{"words": ["...", ...]}}'
+            )
+        yield number - 1, found

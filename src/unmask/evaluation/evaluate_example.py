@@ -19,7 +19,6 @@ from unmask.inference.resolve import tokens_of
 from unmask.joints.metrics import incompatibility, marginals_of, measure
 from unmask.joints.pair import Marginals, PairJoint
 from unmask.joints.registry import construct
-from unmask.models.load import load
 from unmask.models.masked_lm import MaskedLM
 from unmask.runs.cost import peak_memory
 from unmask.tables.pair_conditionals import PairConditionals
@@ -66,7 +65,7 @@ class Evaluator:
                 stuck.append(label)
             joints[label] = joint
             marginals.append(found)
-        return example.record() | {
+        return asdict(example) | {
             "tokens": [vocabulary.token(t) for t in example.truth],
             "distance": example.distance,
             "inside": [self._inside(example, position) for position in example.blanks],
@@ -90,14 +89,6 @@ class Evaluator:
         if before is None or before in self.mlm.vocabulary.special_ids or self._ends[before]:
             return False
         return bool(self._goes_on[example.ids[position]])
-
-
-def make_evaluator(
-    settings: Settings, *, device: str = "auto", memory: int | str = "4GB", allow_pickle: bool = False
-) -> Evaluator:
-    """Load the model that the settings name, and return its evaluator: what a worker process calls."""
-    mlm = load(settings.model, device=device, memory=memory, allow_pickle=allow_pickle)
-    return Evaluator(mlm, settings)
 
 
 def _rows_of(table: PairConditionals, truth: tuple[int, int]) -> tuple[int, int]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import html
 import io
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 TITLES = {"p_ppl": "P-PPL", "u_ppl": "U-PPL"}
@@ -29,16 +31,14 @@ def bars(summary: dict[str, Any]) -> str:
     """Draw the perplexities of all methods, best first, with their intervals."""
     methods = summary["methods"]
     order = sorted(methods, key=lambda m: methods[m]["p_ppl"]["value"], reverse=True)
-    with _style() as pyplot:
-        figure, axes = pyplot.subplots(1, 2, figsize=(9, 0.36 * len(order) + 1.2), sharey=True)
+    with _panels(0.36 * len(order) + 1.2, sharey=True) as (figure, axes):
         for axis, metric in zip(axes, TITLES, strict=True):
             entries = [methods[m][metric] for m in order]
             values = [e["value"] for e in entries]
-            around = [[e["value"] - e["low"] for e in entries], [e["high"] - e["value"] for e in entries]]
             axis.barh(
                 order,
                 values,
-                xerr=around,
+                xerr=_around(entries),
                 color=[_colour(m, order) for m in order],
                 height=0.7,
                 error_kw={"ecolor": INK, "elinewidth": 1.2, "capsize": 2.5},
@@ -64,8 +64,7 @@ def by_distance(summary: dict[str, Any]) -> str | None:
     methods = list(summary["methods"])
     leading = _leading(summary)
     colours = told_apart(leading)
-    with _style() as pyplot:
-        figure, axes = pyplot.subplots(1, 2, figsize=(9, 4.4))
+    with _panels(4.4) as (figure, axes):
         names = [f"{g['group']}\n({g['examples']})" for g in groups]
         for axis, metric in zip(axes, TITLES, strict=True):
             everything = []
@@ -82,10 +81,7 @@ def by_distance(summary: dict[str, Any]) -> str | None:
                 axis.errorbar(
                     at,
                     values,
-                    yerr=[
-                        [e["value"] - e["low"] for e in entries],
-                        [e["high"] - e["value"] for e in entries],
-                    ],
+                    yerr=_around(entries),
                     color=colours[method],
                     marker=MARKERS[i % len(MARKERS)],
                     markersize=5,
@@ -227,28 +223,23 @@ def _plain_ticks(axis: Any, low: float, high: float) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-class _style:
-    """Our look for the figures within, and no window system."""
+@contextmanager
+def _panels(height: float, **options: Any) -> Iterator[tuple[Any, Any]]:
+    """A figure in our look, which needs no window system, and its two panels."""
+    import matplotlib
+    from matplotlib.figure import Figure
 
-    def __enter__(self) -> Any:
-        import matplotlib
-        from matplotlib import pyplot
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(9, height), layout="constrained")
+        yield figure, figure.subplots(1, 2, **options)
 
-        self._before = matplotlib.rcParams.copy()
-        pyplot.switch_backend("svg")
-        matplotlib.rcParams.update(STYLE)
-        return pyplot
 
-    def __exit__(self, *_: object) -> None:
-        import matplotlib
-        from matplotlib import pyplot
-
-        pyplot.close("all")
-        matplotlib.rcParams.update(self._before)
+def _around(entries: list[dict[str, float]]) -> list[list[float]]:
+    """Return how far the ends of intervals are from their values, as error bars take it."""
+    return [[e["value"] - e["low"] for e in entries], [e["high"] - e["value"] for e in entries]]
 
 
 def _svg(figure: Any) -> str:
-    figure.set_layout_engine("constrained")
     page = io.StringIO()
     figure.savefig(page, format="svg", metadata={"Date": None})
     text = page.getvalue()

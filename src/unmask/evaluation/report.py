@@ -1,6 +1,7 @@
 """The report of a run, for people: `report.md` in plain text, `report.html` with figures, in one file.
 
-Both say the same. The page holds its figures and its style, and needs no network.
+Both say the same. The page holds its figures and its style, and needs no network. Several runs (other data,
+pairs, candidates, another model) stand side by side: a metric is a table, a method a row, a run a column.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ HEADS = {
 }
 COMPARED = ("p_ppl", "u_ppl", "a_kl", "g_kl")
 """The metrics whose paired differences the report shows; the summary has those of all."""
+SIDE_BY_SIDE = ("p_ppl", "u_ppl", "a_kl", "g_kl", "recall@1")
+"""The metrics of several runs that stand beside each other."""
 SMALL = 0.001
 """Numbers below this are written with a power of ten."""
 EXTREMES = 3
@@ -46,6 +49,7 @@ small,.note{color:#5f6368}svg{max-width:100%;height:auto}.example{margin:1.4rem 
 mark{background:#fce8e6;padding:0 .15em}"""
 
 Table = tuple[list[str], list[list[str]]]
+Summaries = dict[str, dict[str, Any]]
 
 
 def write_report(folder: Path, summary: dict[str, Any], records: list[dict[str, Any]]) -> None:
@@ -204,6 +208,53 @@ def _examples(summary: dict[str, Any], records: list[dict[str, Any]]) -> list[st
                 f"{figures.joint_tables(record, (base, best))}</div>"
             )
     return parts
+
+
+def side_by_side(summaries: Summaries) -> dict[str, Table]:
+    """Return a table for each metric; a method that a run has not measured has an empty cell."""
+    methods = list(dict.fromkeys(m for s in summaries.values() for m in s["methods"]))
+    tables: dict[str, Table] = {}
+    for name in SIDE_BY_SIDE:
+        rows = []
+        for method in methods:
+            cells = [
+                with_interval(s["methods"][method][name]) if method in s["methods"] else ""
+                for s in summaries.values()
+            ]
+            rows.append([method, *cells])
+        tables[HEADS[name]] = (["method", *summaries], rows)
+    return tables
+
+
+def runs_table(summaries: Summaries) -> Table:
+    """Return what each run measured."""
+    heads = ["run", "model", "data", "pairs", "candidates", "examples", "incompatibility"]
+    rows = [
+        [
+            run,
+            s["model"],
+            s["data"],
+            s["pairs"],
+            str(s["candidates"]),
+            examples_told(s).removesuffix(" examples"),
+            with_interval(s["incompatibility"]),
+        ]
+        for run, s in summaries.items()
+    ]
+    return heads, rows
+
+
+def compare_runs(summaries: Summaries) -> dict[str, Any]:
+    """Return the comparison as plain data."""
+    kept = ("model", "data", "pairs", "candidates", "examples", "drawn", "incompatibility", "methods")
+    return {"runs": [{"run": run} | {name: s[name] for name in kept} for run, s in summaries.items()]}
+
+
+def comparison_page(summaries: Summaries) -> str:
+    """Return the comparison as a page that needs no network."""
+    parts = ["<h1>Evaluations side by side</h1>", section("Runs", runs_table(summaries))]
+    parts += [section(metric, table) for metric, table in side_by_side(summaries).items()]
+    return document(", ".join(summaries), parts)
 
 
 def _ordered(summary: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -16,7 +16,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -26,7 +26,7 @@ import torch
 
 from unmask import __version__
 from unmask.errors import RunError, UsageError
-from unmask.evaluation.evaluate_example import Evaluator, make_evaluator
+from unmask.evaluation.evaluate_example import Evaluator
 from unmask.evaluation.sampling import Example, Pairs, draw_examples
 from unmask.evaluation.sentences import read_sentences
 from unmask.evaluation.settings import Settings
@@ -80,7 +80,10 @@ def evaluate(
     directory = Path(out)
     read_settings(EVALUATION, directory)  # refuse what is something else's before any work
     sentences = read_sentences(settings.data)
-    mlm = load(settings.model, device=device, memory=memory, allow_pickle=allow_pickle)
+    open_model = partial(
+        load, absolute(settings.model), device=device, memory=memory, allow_pickle=allow_pickle
+    )
+    mlm = open_model()
     examples, passed = draw_examples(
         sentences.texts,
         mlm.vocabulary,
@@ -94,8 +97,8 @@ def evaluate(
             f"no sentence of {settings.data} can be used ({_told(sentences.skipped | passed)}): expected "
             f"sentences with such a pair ({settings.pairs}) that fit the model's window of {mlm.window}"
         )
-    make_worker = partial(Evaluator, mlm, settings)
-    make_worker()  # raises for options that this model does not have, before the directory is claimed
+    # raises for options that this model does not have, before the directory is claimed
+    evaluator = Evaluator(mlm, settings)
     record = settings.to_dict() | {
         "unmask": __version__,
         "weights": fingerprint(mlm),
@@ -103,10 +106,8 @@ def evaluate(
         "drawn": len(examples),
         "skipped": sentences.skipped | passed,
     }
-    if ray is not None:  # each worker loads the model, and this process needs it no longer
-        there = replace(settings, model=absolute(settings.model))
-        make_worker = partial(make_evaluator, there, device=device, memory=memory, allow_pickle=allow_pickle)
-        del mlm
+    if ray is not None:
+        del mlm, evaluator  # each worker loads the model, and this process needs it no longer
     with Run.in_directory(EVALUATION, directory, record) as run:
         run.began = start
         _check_drawn(run, examples)
@@ -114,7 +115,7 @@ def evaluate(
         run.check_keys()
         for _ in run.work(
             examples,
-            make_worker,
+            (lambda: evaluator) if ray is None else lambda: Evaluator(open_model(), settings),
             key=attrgetter("key"),
             ray=ray,
             workers=workers,
@@ -147,7 +148,7 @@ def open_run(directory: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         )
     kept: list[dict[str, Any]] = []
     if (directory / "examples.jsonl").is_file():
-        with Records.open(directory / "examples.jsonl", writing=False) as records:
+        with Records(directory / "examples.jsonl", writing=False) as records:
             kept = _check_records(records, settings, records.path)
             records.check_keys()
     if not kept:

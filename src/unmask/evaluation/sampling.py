@@ -17,8 +17,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from unmask.errors import UsageError
 from unmask.text.cloze import Cloze
@@ -56,13 +55,8 @@ class Example:
         return self.blanks[1] - self.blanks[0]
 
     def cloze(self, vocabulary: Vocabulary) -> Cloze:
-        """Return the cloze, in id space: nothing is decoded and tokenized again."""
-        ids = tuple(vocabulary.mask_id if i in self.blanks else t for i, t in enumerate(self.ids))
-        return Cloze(ids, self.blanks, ("", " ", ""), vocabulary, self.truth)
-
-    def record(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
+        """Return the cloze."""
+        return Cloze.of_ids(self.ids, self.blanks, vocabulary)
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,16 @@ Files may be gzipped. Blank lines are no sentences; damage is told with the file
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from unmask.errors import RunError, UsageError
-from unmask.text.lines import read_lines
+from unmask.text.lines import read_lines, read_objects
 
 PAIR_COLUMNS = (("sentence1", "sentence2"), ("premise", "hypothesis"))
+COLUMNS = {"snli": PAIR_COLUMNS, "xsum": (("summary",),)}
 LABEL_COLUMNS = ("gold_label", "label")
 HUB_COLUMNS = (*PAIR_COLUMNS, ("summary",), ("sentence",), ("text",))
 HUB_SPLITS = ("validation", "dev", "test", "train")
@@ -55,7 +56,7 @@ def read_sentences(data: str) -> Sentences:
     if data.startswith("hub:"):
         return _read_hub(data.removeprefix("hub:"))
     kind, sign, where = data.partition("=")
-    if kind not in READERS or not sign or not where:
+    if kind not in EXPECTED or not sign or not where:
         raise UsageError(f"expected data as snli=DIR, xsum=FILE, text=FILE or hub:NAME, got '{data}'")
     path = Path(where).expanduser()
     if kind == "snli" and path.is_dir():
@@ -64,7 +65,7 @@ def read_sentences(data: str) -> Sentences:
         what = "is a directory: name a file in it" if path.is_dir() else "does not exist: check the path"
         raise UsageError(f"{path} {what}")
     found = Sentences()
-    READERS[kind](path, found)
+    _read_file(kind, path, found)
     if not found.texts:
         passed = ", ".join(f"{count} {reason}" for reason, count in found.skipped.items() if count)
         raise UsageError(
@@ -85,31 +86,30 @@ def _dev_file(directory: Path) -> Path:
     )
 
 
-def _read_snli(path: Path, found: Sentences) -> None:
-    for row, where in _json_rows(path) if _is_json_lines(path) else _tsv_rows(path):
-        columns = _columns(row, PAIR_COLUMNS, where)
-        label = next((row[name] for name in LABEL_COLUMNS if name in row), None)
-        if label is None and not any(name in row for name in LABEL_COLUMNS):
+def _read_file(kind: str, path: Path, found: Sentences) -> None:
+    as_json = kind != "text" and _is_json_lines(path)
+    if kind == "text" or (kind == "xsum" and not as_json):
+        for _, line in read_lines(path):
+            found.add(line)
+        return
+    for number, row in read_objects(path) if as_json else _tsv_rows(path):
+        where = f"{path}, line {number}"
+        columns = _columns(row, COLUMNS[kind], where)
+        if kind == "snli" and not any(name in row for name in LABEL_COLUMNS):
             raise UsageError(f"{where}: expected a column gold_label or label, got {', '.join(row)}")
-        if _is_unlabeled(label):
-            found.skip("unlabeled")
-            continue
-        for name in columns:
-            found.add(_text(row, name, where))
+        _add_row(row, columns, where, found)
 
 
-def _read_xsum(path: Path, found: Sentences) -> None:
-    if _is_json_lines(path):
-        for row, where in _json_rows(path):
-            _columns(row, (("summary",),), where)
-            found.add(_text(row, "summary", where))
-    else:
-        _read_text(path, found)
-
-
-def _read_text(path: Path, found: Sentences) -> None:
-    for _, line in read_lines(path):
-        found.add(line)
+def _add_row(row: dict[str, Any], columns: tuple[str, ...], where: str, found: Sentences) -> None:
+    """Take in the texts of a row; a pair without a gold label is left out."""
+    labels = [row[name] for name in LABEL_COLUMNS if name in row]
+    if len(columns) == 2 and labels and (labels[0] is None or str(labels[0]).strip() in UNLABELED):
+        found.skip("unlabeled")
+        return
+    for name in columns:
+        if not isinstance(row[name], str):
+            raise RunError(f"{where}: expected a text in '{name}', got {row[name]!r}")
+        found.add(row[name])
 
 
 def _is_json_lines(path: Path) -> bool:
@@ -123,20 +123,7 @@ def _is_json_lines(path: Path) -> bool:
         return False
 
 
-def _json_rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, dict):
-            raise RunError(f"{path}: line {number} is no JSON object: expected one on every line")
-        yield row, f"{path}, line {number}"
-
-
-def _tsv_rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
+def _tsv_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     header: list[str] = []
     for number, line in read_lines(path):
         if not line.strip():
@@ -151,11 +138,7 @@ def _tsv_rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
                 f"{path}: line {number} has {len(fields)} fields, but the header has {len(header)}: expected "
                 f"tab-separated fields without quoting"
             )
-        yield dict(zip(header, fields, strict=False)), f"{path}, line {number}"
-
-
-def _is_unlabeled(label: object) -> bool:
-    return label is None or str(label).strip() in UNLABELED
+        yield number, dict(zip(header, fields, strict=False))
 
 
 def _columns(row: dict[str, Any], choices: tuple[tuple[str, ...], ...], where: str) -> tuple[str, ...]:
@@ -166,12 +149,6 @@ def _columns(row: dict[str, Any], choices: tuple[tuple[str, ...], ...], where: s
     wanted = ", or ".join(" and ".join(names) for names in choices)
     got = ", ".join(map(str, row))
     raise UsageError(f"{where}: expected the columns {wanted}, got {got}: name them so, or give another file")
-
-
-def _text(row: dict[str, Any], name: str, where: str) -> str:
-    if not isinstance(row[name], str):
-        raise RunError(f"{where}: expected a text in '{name}', got {row[name]!r}")
-    return str(row[name])
 
 
 def _read_hub(name: str) -> Sentences:
@@ -194,21 +171,10 @@ def _read_hub(name: str) -> Sentences:
     found = Sentences()
     for number, row in enumerate(loaded[split], 1):
         where = f"{name}, row {number}"
-        columns = _columns(row, HUB_COLUMNS, where)
-        labels = [row[name] for name in LABEL_COLUMNS if name in row]
-        if len(columns) == 2 and labels and _is_unlabeled(labels[0]):
-            found.skip("unlabeled")
-            continue
-        for column in columns:
-            found.add(_text(row, column, where))
+        _add_row(row, _columns(row, HUB_COLUMNS, where), where, found)
     return found
 
 
-READERS: dict[str, Callable[[Path, Sentences], None]] = {
-    "snli": _read_snli,
-    "xsum": _read_xsum,
-    "text": _read_text,
-}
 EXPECTED = {
     "snli": "labeled pairs of sentences",
     "xsum": "one summary a line",

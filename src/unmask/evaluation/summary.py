@@ -94,14 +94,10 @@ def _metric(name: str, of_losses: NDArray[np.float64]) -> dict[str, float]:
 def _methods(
     methods: list[str], table: dict[str, NDArray[np.float64]], ordered: list[Record]
 ) -> dict[str, dict[str, Any]]:
-    """Return every metric of every method with its interval."""
-    found: dict[str, dict[str, Any]] = {m: {} for m in methods}
-    for name, values in table.items():
-        for method, each in zip(methods, np.stack(intervals(values), axis=-1), strict=True):
-            found[method][name] = _metric(name, each)
+    """Return every metric of every method with its interval: the breakdown into one group."""
+    (everything,) = _breakdown(methods, table, ordered, ["all"] * len(ordered))
+    found: dict[str, dict[str, Any]] = everything["methods"]
     for method in methods:
-        ranks = [r["metrics"][method]["rank"] for r in ordered]
-        found[method]["median_rank"] = float(np.median(ranks))
         found[method]["not_converged"] = sum(method in r["not_converged"] for r in ordered)
     return found
 

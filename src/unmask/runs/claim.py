@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UsageError
-from unmask.runs.disk import write_whole
-from unmask.runs.lock import lock
+from unmask.runs.disk import lock, write_whole
 from unmask.runs.records import Records
 from unmask.runs.settings_record import NAME, Kind, read_settings, unknown_files
 
@@ -57,7 +56,7 @@ def claim_directory(kind: Kind, directory: Path, wanted: dict[str, Any]) -> dict
 def _is_begun(kind: Kind, directory: Path) -> bool:
     """Tell whether a run has finished anything, or its directory holds something that is not its own."""
     if kind.records and (directory / kind.records).is_file():
-        with Records.open(directory / kind.records, writing=False) as records:
+        with Records(directory / kind.records, writing=False) as records:
             if len(records):
                 return True
     return bool(unknown_files(directory, (*kind.prepared, kind.records or NAME)))

@@ -1,9 +1,10 @@
-"""Files that are written whole or not at all, and one clear line for what the file system refuses."""
+"""Files and directories that are written whole or not at all, locks, and one line for what a disk refuses."""
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,6 +31,33 @@ def write_whole(path: Path, text: str) -> None:
         with suppress(OSError):
             partial.unlink()
         raise disk_error(error, path) from None
+
+
+@contextmanager
+def whole_directory(place: Path) -> Iterator[Path]:
+    """A directory to write into, beside its place, to which it is moved when it is whole."""
+    partial = place.with_name(place.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    yield partial
+    shutil.rmtree(place, ignore_errors=True)
+    partial.rename(place)
+
+
+def lock(handle: int, place: Path) -> None:
+    """Lock what a file descriptor stands for, or raise if another process has; nothing happens on Windows."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+            return  # a file system without locks
+        raise RunError(
+            f"another process is at work in {place}: wait for it, stop it, or give another --out"
+        ) from None
 
 
 def disk_error(error: OSError, place: Path) -> RunError:

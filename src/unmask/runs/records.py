@@ -8,7 +8,7 @@ them and none is done twice. One process at a time may hold a file for writing; 
 
 Opening a file changes nothing in it, and one that does not start with a record is refused: it is somebody's.
 
-    with Records.open(path) as records:
+    with Records(path) as records:
         for task in tasks:
             if task.key not in records:
                 records.append({"key": task.key, "result": work(task)})
@@ -25,12 +25,14 @@ from types import TracebackType
 from typing import Any
 
 from unmask.errors import RunError, UsageError
-from unmask.runs.disk import disk_error
-from unmask.runs.lock import lock
+from unmask.runs.disk import disk_error, lock
 
 
 class Records:
-    """A file of JSON lines, read and appended to; make one with `Records.open`.
+    """A file of JSON lines, read and appended to; it and its directory are made if need be.
+
+    The keys that it holds are remembered; a damaged last line is passed over. Without `writing` it is read as
+    far as it goes, also while another process writes it.
 
     Attributes:
         path: the file.
@@ -61,15 +63,6 @@ class Records:
         except BaseException:
             self.close()
             raise
-
-    @classmethod
-    def open(cls, path: str | os.PathLike[str], *, key: str = "key", writing: bool = True) -> Records:
-        """Open a file, or make it and its directory; the keys that it holds are remembered.
-
-        A damaged last line is passed over. Without `writing` it is read as far as it goes, also while
-        another process writes it.
-        """
-        return cls(path, key=key, writing=writing)
 
     def append(self, record: dict[str, Any]) -> None:
         """Write one record and return when it is on the disk; a record with a key comes once."""

@@ -72,7 +72,7 @@ class Run:
         read_settings(kind, place)
         with errors_in_one_line(place), locked(place):
             kept = claim_directory(kind, place, wanted)
-            records = Records.open(place / kind.records) if kind.records else None
+            records = Records(place / kind.records) if kind.records else None
             try:
                 yield cls(kind, place, kept, records)
             finally:
@@ -87,7 +87,7 @@ class Run:
         if place is None:
             yield cls(kind, None, wanted["settings"])
             return
-        with errors_in_one_line(place), Records.open(place) as records:
+        with errors_in_one_line(place), Records(place) as records:
             yield cls(kind, place, claim_file(kind, records, wanted), records)
 
     def __iter__(self) -> Iterator[Record]:

@@ -228,9 +228,7 @@ class PairConditionals:
 
         Of recomputed tables, whose blocks are products of matrices, larger ones: each reads all the states.
         """
-        rows, columns = self.shape
-        size = max(1, (BLOCK_CELLS if self.is_lazy else CACHED_CELLS) // columns)
-        return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
+        return row_blocks(*self.shape, BLOCK_CELLS if self.is_lazy else CACHED_CELLS)
 
     def made_linear(self) -> PairConditionals:
         """Turn the tables into probabilities in place, if they are large and none would underflow.
@@ -244,9 +242,9 @@ class PairConditionals:
         return replace(self, a_table=self.a_table.exp_(), b_table=self.b_table.exp_(), linear=True)
 
 
-def row_blocks(rows: int, columns: int) -> Iterator[slice]:
-    """Cut the rows of a table into blocks of a bounded number of groups."""
-    size = max(1, BLOCK_CELLS // columns)
+def row_blocks(rows: int, columns: int, cells: int = BLOCK_CELLS) -> Iterator[slice]:
+    """Cut the rows of a table into blocks of a bounded number of cells."""
+    size = max(1, cells // columns)
     for start in range(0, rows, size):
         yield slice(start, min(start + size, rows))
 

@@ -20,9 +20,8 @@ __all__ = ["Result", "Settings", "TunedModel", "finetune"]
 __getattr__ = lazy_attributes(
     __name__,
     {
-        "Result": "unmask.tasks.run",
-        "finetune": "unmask.tasks.run",
-        "Settings": "unmask.tasks.settings",
-        "TunedModel": "unmask.tasks.predict",
+        "unmask.tasks.predict": "TunedModel",
+        "unmask.tasks.run": "Result finetune",
+        "unmask.tasks.settings": "Settings",
     },
 )

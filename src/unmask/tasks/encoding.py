@@ -16,6 +16,7 @@ from unmask.errors import UsageError
 from unmask.tasks.files import Example, Tagged
 from unmask.tasks.settings import LongTexts, Task
 from unmask.text.reading import Reader
+from unmask.text.words import join_words
 
 IGNORED = -100
 """The label of a token that has none, as torch's cross-entropy knows it."""
@@ -91,10 +92,7 @@ class Encoder:
         reading = self.reader.read_words(sentence.words)
         encoded.overlong += reading.overlong
         encoded.vanished += reading.vanished
-        word_at, at = {}, 0  # which word begins at which character
-        for number, spelling in enumerate(sentence.words):
-            word_at[at] = number
-            at += len(spelling) + 1
+        word_at = {start: number for number, (start, _) in enumerate(join_words(sentence.words)[1])}
         firsts = {unit.tokens[0]: word_at[unit.start] for unit in reversed(reading.units)}
         for start, end in reading.pieces:
             ids = self.reader.frame(reading.ids[start:end])

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UsageError
-from unmask.text.lines import read_lines
+from unmask.text.lines import read_lines, read_objects
 
 PAIRS_IN_USE = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("text", "text_pair"))
 TEXT_OPTIONS = ("--text", "--second")
@@ -136,7 +136,7 @@ def _plain(path: Path, line: int, name: str, value: Any) -> str:
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     ending = Path(path.name.removesuffix(".gz")).suffix
     if ending in (".jsonl", ".ndjson"):
-        yield from _objects(path)
+        yield from read_objects(path)
     elif ending in (".tsv", ".csv"):
         yield from _table(path, tab=ending == ".tsv")
     else:
@@ -147,17 +147,12 @@ def _table(path: Path, *, tab: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     style: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if tab else {}
     reader = csv.reader((text + "\n" for _, text in read_lines(path)), **style)
     try:
-        header = next(reader, None)
-    except csv.Error as error:
-        raise UsageError(f"{path}, line 1: can't be read as a table's header ({error})") from None
-    if header is None:
-        return
-    twice = sorted(name for name, count in Counter(header).items() if count > 1)
-    if twice:
-        raise UsageError(
-            f"{path}, line 1: several columns are called '{twice[0]}': give each a name of its own"
-        )
-    try:
+        header = next(reader, [])
+        twice = sorted(name for name, count in Counter(header).items() if count > 1)
+        if twice:
+            raise UsageError(
+                f"{path}, line 1: several columns are called '{twice[0]}': give each a name of its own"
+            )
         for row in reader:
             if not row:
                 continue
@@ -168,28 +163,14 @@ def _table(path: Path, *, tab: bool) -> Iterator[tuple[int, dict[str, Any]]]:
                 )
             yield reader.line_num, dict(zip(header, row, strict=True))
     except csv.Error as error:
-        raise UsageError(f"{path}, line {reader.line_num}: can't be read as a table ({error})") from None
-
-
-def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise UsageError(
-                f"{path}, line {number}: expected JSON, got a syntax error ({error.msg})"
-            ) from None
-        if not isinstance(record, dict):
-            raise UsageError(f"{path}, line {number}: expected an object such as {{...}}, got {line[:40]}")
-        yield number, record
+        line = reader.line_num or 1
+        raise UsageError(f"{path}, line {line}: can't be read as a table ({error})") from None
 
 
 def read_tagged(path: Path, *, labelled: bool, word_column: int = 0, tag_column: int = -1) -> list[Tagged]:
     """Return the sentences of a CoNLL file, or of JSON lines with `words` and `tags`."""
     if Path(path.name.removesuffix(".gz")).suffix in (".jsonl", ".ndjson"):
-        return [_tagged_object(path, line, row, labelled) for line, row in _objects(path)]
+        return [_tagged_object(path, line, row, labelled) for line, row in read_objects(path)]
     sentences: list[Tagged] = []
     words: list[str] = []
     tags: list[str] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,13 @@ from unmask.models.masked_lm import choose_device, window_of
 from unmask.progress import Progress, silent
 from unmask.tasks import examples as files
 from unmask.tasks import schemes
-from unmask.tasks.encoding import Encoded, Encoder, collator
+from unmask.tasks.encoding import Encoded, Encoder
 from unmask.tasks.files import Columns
 from unmask.tasks.scores import Scores, class_scores, entity_scores, token_scores
 from unmask.tasks.settings import LongTexts, Settings, Task, check_long
 
 RECORD = "task.json"
+COLUMN_NUMBERS = ("word_column", "tag_column")
 TOKENS_PER_PASS = 4096
 
 
@@ -50,17 +51,9 @@ class TaskRecord:
     @classmethod
     def of(cls, settings: Settings, examples: files.Examples) -> TaskRecord:
         """Return what a run's settings and files leave behind."""
-        return cls(
-            settings.task,
-            examples.scheme,
-            settings.max_length,
-            settings.long,
-            examples.columns.first,
-            examples.columns.second,
-            examples.columns.label,
-            settings.word_column,
-            settings.tag_column,
-        )
+        kept = {name: getattr(settings, name) for name in ("task", "max_length", "long", *COLUMN_NUMBERS)}
+        text, second, label = astuple(examples.columns)
+        return cls(scheme=examples.scheme, text=text, second=second, label=label, **kept)
 
     def changed(self, **changes: Any) -> TaskRecord:
         """Return the record with other fields, where they are not None."""
@@ -79,7 +72,6 @@ class TunedModel:
         self.labels = [model.config.id2label[i] for i in range(model.config.num_labels)]
         window = min(record.max_length, window_of(model, tokenizer))
         self.encoder = Encoder(record.task, tokenizer, window, labels=self.labels, long=record.long)
-        self._collate = collator(record.task, tokenizer)
 
     @classmethod
     def load(cls, directory: Path, *, device: str = "auto", **changes: Any) -> TunedModel:
@@ -220,12 +212,9 @@ class TunedModel:
                 {name: value for name, value in encoded.features[i].items() if name != "labels"}
                 for i in batch
             ]
-            inputs = {name: value.to(self.device) for name, value in self._pad(features).items()}
+            inputs = self.tokenizer.pad(features, return_tensors="pt").to(self.device)
             logits = self.model(**inputs).logits.cpu()
             yield from zip(batch, logits, strict=True)
-
-    def _pad(self, features: list[dict[str, Any]]) -> Any:
-        return self.tokenizer.pad(features, return_tensors="pt")
 
 
 def kind_of(task: Task) -> Any:

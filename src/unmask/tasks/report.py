@@ -6,12 +6,12 @@ The directory is written beside its place and moved there when it is whole.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unmask.runs.disk import whole_directory
 from unmask.tasks.examples import Examples
 from unmask.tasks.scores import Scores
 from unmask.tasks.settings import Settings
@@ -34,17 +34,14 @@ def write_result(
     """Write `out/model`."""
     from unmask.tasks.predict import RECORD
 
-    partial, final = out / "model.partial", out / "model"
-    shutil.rmtree(partial, ignore_errors=True)
-    tuned.model.save_pretrained(partial)
-    tuned.tokenizer.save_pretrained(partial)
-    (partial / RECORD).write_text(json.dumps(asdict(tuned.record), indent=1), encoding="utf-8")
-    (partial / "README.md").write_text(card(settings, examples, scores), encoding="utf-8")
     results = {"dev": scores.record(), "history": list(history)}
-    (partial / "results.json").write_text(json.dumps(results, indent=1), encoding="utf-8")
-    draw_curve(history, settings.metric, partial / "curve.png")
-    shutil.rmtree(final, ignore_errors=True)
-    partial.rename(final)
+    with whole_directory(out / "model") as partial:
+        tuned.model.save_pretrained(partial)
+        tuned.tokenizer.save_pretrained(partial)
+        (partial / RECORD).write_text(json.dumps(asdict(tuned.record), indent=1), encoding="utf-8")
+        (partial / "README.md").write_text(card(settings, examples, scores), encoding="utf-8")
+        (partial / "results.json").write_text(json.dumps(results, indent=1), encoding="utf-8")
+        draw_curve(history, settings.metric, partial / "curve.png")
 
 
 def card(settings: Settings, examples: Examples, scores: Scores) -> str:

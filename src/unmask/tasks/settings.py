@@ -6,13 +6,14 @@ The options of `unmask finetune` are derived from the fields.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from unmask.errors import UsageError
-from unmask.runs.setting import setting
+from unmask.runs.setting import check_settings, setting
 from unmask.tasks.files import Columns
+from unmask.values import Real, Whole, Word
 
 Task = Literal["classify", "pairs", "tag"]
 LongTexts = Literal["truncate", "split", "refuse"]
@@ -23,7 +24,7 @@ SCHEMES = ("auto", "none", "io", "bio", "bioes")
 class Settings:
     """One fine-tuning run."""
 
-    task: Task
+    task: Task = field(metadata={"kind": Word(get_args(Task))})
     train: str  # the file to learn from
     dev: str | None = None  # the file to choose the best epoch on; None: a tenth of the training file
     model: str = setting("english", "'english' (embedded), a directory, or a hub name.", "--model", "-m")
@@ -34,59 +35,42 @@ class Settings:
     text: str | None = setting(None, "Column of the text [default: by its name].")
     second: str | None = setting(None, "Column of a pair's second text [default: by its name].")
     label: str = setting("label", "Column of the label.")
-    word_column: int = setting(0, "Of CoNLL files, from 0.")
-    tag_column: int = setting(-1, "Of CoNLL files; -1 is the last.")
-    scheme: str = setting("auto", "Of the tags: auto, io, bio, bioes, or none (parts of speech).")
-    to_scheme: str | None = setting(None, "Convert the tags to io, bio or bioes first.")
+    word_column: int = setting(0, "Of CoNLL files, from 0.", kind=Whole(-(2**15)))
+    tag_column: int = setting(-1, "Of CoNLL files; -1 is the last.", kind=Whole(-(2**15)))
+    scheme: str = setting(
+        "auto", "Of the tags: auto, io, bio, bioes, or none (parts of speech).", kind=Word(SCHEMES)
+    )
+    to_scheme: str | None = setting(
+        None, "Convert the tags to io, bio or bioes first.", kind=Word(SCHEMES[2:])
+    )
     repair: bool = setting(False, "Mend tags that break their scheme.", "--repair")
 
-    max_length: int = setting(128, "Tokens per example, special ones included.")
+    max_length: int = setting(128, "Tokens per example, special ones included.", kind=Whole(8))
     long: LongTexts = setting("truncate", "Longer texts: truncate, split (not pairs) or refuse.")
-    epochs: int = setting(4, "Times that every example is learned from.")
-    batch_size: int = setting(32, "Examples per step.")
-    lr: float = setting(3e-4, "Peak learning rate; for models of BERT's size 2e-5 to 5e-5.")
-    head_lr: float | None = setting(None, "Peak learning rate of the new head [default: --lr].")
+    epochs: int = setting(4, "Times that every example is learned from.", kind=Whole(1))
+    batch_size: int = setting(32, "Examples per step.", kind=Whole(1))
+    lr: float = setting(
+        3e-4, "Peak learning rate; for models of BERT's size 2e-5 to 5e-5.", kind=Real(above=0)
+    )
+    head_lr: float | None = setting(
+        None, "Peak learning rate of the new head [default: --lr].", kind=Real(above=0)
+    )
     warmup_ratio: float = setting(
-        0.1, "Share of the steps with a rising learning rate; it falls linearly after."
+        0.1, "Share of the steps with a rising learning rate; it falls linearly after.", kind=Real(0, 1)
     )
     weight_decay: float = setting(0.01, "Weight decay.")
-    dropout: float = setting(0.1, "Share of the activations that are dropped.")
-    class_weights: str = setting("none", "none, or balanced: rare classes weigh more.")
+    dropout: float = setting(0.1, "Share of the activations that are dropped.", kind=Real(0, below=1))
+    class_weights: str = setting(
+        "none", "none, or balanced: rare classes weigh more.", kind=Word(("none", "balanced"))
+    )
     patience: int = setting(0, "Evaluations without a better score that end the run; 0: none do.")
     eval_steps: int = setting(0, "Steps between evaluations; 0: once per epoch.")
-    seed: int = setting(0, "Seed of whatever is drawn at random.")
+    seed: int = setting(0, "Seed of whatever is drawn at random.", kind=Whole(0, 2**32 - 1))
     licence: str = setting("other", "Licence of the result, for its card.")
     allow_pickle: bool = setting(False, "Read pickled weights, which can run code.", "--allow-pickle")
 
     def __post_init__(self) -> None:
-        for name, allowed in (
-            ("task", get_args(Task)),
-            ("scheme", SCHEMES),
-            ("to_scheme", (None, *SCHEMES[2:])),
-            ("class_weights", ("none", "balanced")),
-        ):
-            if getattr(self, name) not in allowed:
-                expected = ", ".join(str(one) for one in allowed if one is not None)
-                raise UsageError(f"unknown {name} '{getattr(self, name)}': expected {expected}")
-        for name, least in (
-            ("epochs", 1),
-            ("batch_size", 1),
-            ("max_length", 8),
-            ("patience", 0),
-            ("eval_steps", 0),
-            ("seed", 0),
-        ):
-            if getattr(self, name) < least:
-                raise UsageError(f"expected {name} of at least {least}, got {getattr(self, name)}")
-        if self.seed >= 2**32:
-            raise UsageError(f"expected a seed below 2^32, got {self.seed}")
-        if not (self.lr > 0 and 0 <= self.warmup_ratio <= 1 and 0 <= self.dropout < 1):
-            raise UsageError(
-                f"expected an lr above 0, a warmup_ratio in [0, 1] and a dropout in [0, 1), got {self.lr}, "
-                f"{self.warmup_ratio} and {self.dropout}"
-            )
-        if self.head_lr is not None and not self.head_lr > 0:
-            raise UsageError(f"expected a head_lr above 0, got {self.head_lr}")
+        check_settings(self)
         if self.to_scheme is not None and (self.task != "tag" or self.scheme == "none"):
             raise UsageError(
                 f"to_scheme {self.to_scheme} converts tags of a scheme, and these have none: leave it out"

@@ -48,6 +48,13 @@ class Cloze:
     truth: tuple[int, ...] | None = None
     notes: tuple[str, ...] = ()
 
+    @staticmethod
+    def of_ids(ids: Sequence[int], blanks: Sequence[int], vocabulary: Vocabulary) -> Cloze:
+        """Blank out some positions of a text in id space, where nothing is decoded and tokenized again."""
+        masked = tuple(vocabulary.mask_id if i in blanks else t for i, t in enumerate(ids))
+        truth = tuple(ids[i] for i in blanks)
+        return Cloze(masked, tuple(blanks), ("",) * (len(truth) + 1), vocabulary, truth)
+
     def filled(self, token_ids: Sequence[int]) -> str:
         """Return the text with these tokens in the blanks, joined as the tokenizer's marks ask."""
         text = between = self.pieces[0]
@@ -108,7 +115,6 @@ def parse_braces(text: str, vocabulary: Vocabulary, window: int, *, truncate: bo
         )
     ids, found = _locate(plain, spans, vocabulary)
     notes = []
-    truth: list[int] = []
     pieces: list[str] = []
     end = 0
     for (start, stop), inside in zip(spans, found, strict=True):
@@ -120,12 +126,10 @@ def parse_braces(text: str, vocabulary: Vocabulary, window: int, *, truncate: bo
             )
         for token in inside:
             pieces.append(plain[end : token.start])
-            truth.append(ids[token.position])
             end = token.stop
     pieces.append(plain[end:])
-    flat = tuple(token.position for inside in found for token in inside)
-    masked = tuple(vocabulary.mask_id if i in flat else token_id for i, token_id in enumerate(ids))
-    cloze = Cloze(masked, flat, tuple(pieces), vocabulary, tuple(truth), tuple(notes))
+    blanks = [token.position for inside in found for token in inside]
+    cloze = replace(Cloze.of_ids(ids, blanks, vocabulary), pieces=tuple(pieces), notes=tuple(notes))
     return _within_window(_with_unknown_noted(cloze), window, truncate=truncate)
 
 
@@ -286,4 +290,4 @@ def _within_window(cloze: Cloze, window: int, *, truncate: bool) -> Cloze:
         )
     ids = cloze.ids[:kept] + cloze.ids[length - tail :]
     note = f"the text was cut from {length} to {window} tokens"
-    return Cloze(ids, cloze.blanks, cloze.pieces, cloze.vocabulary, cloze.truth, (*cloze.notes, note))
+    return replace(cloze, ids=ids, notes=(*cloze.notes, note))

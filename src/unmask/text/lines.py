@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import json
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import IO, Any
 
 from unmask.errors import RunError, UsageError
 
@@ -17,19 +19,39 @@ Line = tuple[int, str]
 
 def read_lines(path: str | Path) -> Iterator[Line]:
     """Go through the lines of a file in UTF-8, without their ends; `.gz` is unpacked, `-` standard input."""
-    number = 0
-    try:
-        with open_bytes(str(path)) as file:
-            for number, line in enumerate(file, 1):
+    with errors_in_one_line(path), open_bytes(str(path)) as file:
+        for number, line in enumerate(file, 1):
+            try:
                 yield number, line.rstrip(b"\r\n").decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError:
+                raise UsageError(
+                    f"{path}, line {number} is not UTF-8 text: convert the file, for example with iconv"
+                ) from None
+
+
+def read_objects(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Go through the objects of a file of JSON lines, each with the number of its line."""
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        try:
+            found, wrong = json.loads(line), line[:40]
+        except json.JSONDecodeError as error:
+            found, wrong = None, f"a syntax error ({error.msg})"
+        if not isinstance(found, dict):
+            raise UsageError(f"{path}, line {number}: expected a JSON object such as {{...}}, got {wrong}")
+        yield number, found
+
+
+@contextmanager
+def errors_in_one_line(path: str | Path) -> Iterator[None]:
+    """Say in one clear line why a file can't be read."""
+    try:
+        yield
     except FileNotFoundError:
         raise UsageError(f"{path} does not exist: check the path") from None
     except IsADirectoryError:
         raise UsageError(f"{path} is a directory: name a file in it") from None
-    except UnicodeDecodeError:
-        raise UsageError(
-            f"{path}, line {number} is not UTF-8 text: convert the file, for example with iconv"
-        ) from None
     except EOFError:
         raise RunError(f"{path} ends too early: its download or copy was cut off, get it anew") from None
     except (gzip.BadGzipFile, zlib.error):
@@ -38,8 +60,8 @@ def read_lines(path: str | Path) -> Iterator[Line]:
         raise RunError(f"{path}: {error.strerror or error}: check the file and its permissions") from None
 
 
-def open_bytes(path: str) -> AbstractContextManager[Iterable[bytes]]:
+def open_bytes(path: str) -> AbstractContextManager[IO[bytes]]:
     """Open a file, unpacked if it is `.gz`, or standard input for `-`."""
     if path == "-":
         return nullcontext(sys.stdin.buffer)
-    return gzip.open(path) if path.endswith(".gz") else Path(path).open("rb")
+    return gzip.open(path) if path.endswith(".gz") else Path(path).open("rb")  # type: ignore[return-value]

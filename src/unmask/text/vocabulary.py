@@ -1,9 +1,7 @@
-"""The tokens of a model, and the part of them that a blank may hold.
+"""The tokens of a model.
 
 `Vocabulary` knows each token's spelling: which ids are special or unused, how the tokenizer marks that a
 token starts a word or goes on inside one, and how to find the token that a person means by a string.
-`Support` is the explicit list of tokens over which a distribution is defined; row i of a table speaks of
-the token `support.ids[i]`. All arithmetic is done on ids, never on decoded text.
 """
 
 from __future__ import annotations

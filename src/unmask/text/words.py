@@ -8,6 +8,7 @@ byte-level tokens gives its word all of them, and the space that a token took in
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -46,15 +47,7 @@ def find_words(text: str) -> list[Span]:
 
 def find_stretches(text: str) -> list[Span]:
     """Return what stands between white space, for text whose words are already apart."""
-    spans: list[Span] = []
-    for i, character in enumerate(text):
-        if character.isspace():
-            continue
-        if spans and spans[-1][1] == i:
-            spans[-1] = (spans[-1][0], i + 1)
-        else:
-            spans.append((i, i + 1))
-    return spans
+    return [match.span() for match in re.finditer(r"\S+", text)]
 
 
 def join_words(words: Sequence[str]) -> tuple[str, list[Span]]:

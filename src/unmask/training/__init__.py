@@ -18,9 +18,7 @@ __all__ = ["Result", "Settings", "read_settings", "train"]
 __getattr__ = lazy_attributes(
     __name__,
     {
-        "Result": "unmask.training.run",
-        "train": "unmask.training.run",
-        "Settings": "unmask.training.settings",
-        "read_settings": "unmask.training.settings",
+        "unmask.training.run": "Result train",
+        "unmask.training.settings": "Settings read_settings",
     },
 )

@@ -19,7 +19,8 @@ from typing import IO
 
 import numpy as np
 
-from unmask.errors import RunError, UsageError
+from unmask.errors import UsageError
+from unmask.text.lines import errors_in_one_line
 
 Document = list[str]
 """The paragraphs of one document, none of them empty."""
@@ -54,8 +55,8 @@ class Corpus:
         empty = True
         document: Document = []
         length = 0
-        try:
-            with self._open() as lines:
+        with errors_in_one_line(self.path), self._open() as lines:
+            try:
                 for line in iter(lambda: lines.readline(LONGEST), ""):
                     if "\0" in line:
                         raise self._binary()
@@ -66,15 +67,11 @@ class Corpus:
                         empty = False
                         yield document
                         document, length = [], 0
-        except EOFError:
-            raise UsageError(f"{self.path}: the packed file ends too early: get it anew") from None
-        except (gzip.BadGzipFile, zlib.error) as error:
-            raise UsageError(f"{self.path}: the packed file is damaged ({error}): get it anew") from None
-        except UnicodeDecodeError as error:
-            raise UsageError(
-                f"{self.path}: expected UTF-8 text (or gzip of it), got bytes that are not ({error}): "
-                "convert the file, e.g. with iconv -t UTF-8"
-            ) from None
+            except UnicodeDecodeError as error:
+                raise UsageError(
+                    f"{self.path}: expected UTF-8 text (or gzip of it), got bytes that are not ({error}): "
+                    "convert the file, e.g. with iconv -t UTF-8"
+                ) from None
         if document:
             empty = False
             yield document
@@ -83,14 +80,8 @@ class Corpus:
 
     def fingerprint(self) -> str:
         """A digest of the file's bytes: tokens made from it are reused only while it stays the same."""
-        digest = hashlib.sha256()
-        try:
-            with self.path.open("rb") as stream:
-                while block := stream.read(1 << 20):
-                    digest.update(block)
-        except OSError as error:
-            raise _unreadable(self.path, error) from None
-        return digest.hexdigest()
+        with errors_in_one_line(self.path), self.path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def same_text(self, other: Corpus) -> bool:
         """Whether two corpora are one file, or copies of one."""
@@ -115,11 +106,8 @@ class Corpus:
             return 0  # reading it for its text will say what is wrong
 
     def _open(self) -> IO[str]:
-        try:
-            with self.path.open("rb") as stream:
-                head = stream.read(4096)
-        except OSError as error:
-            raise _unreadable(self.path, error) from None
+        with self.path.open("rb") as stream:
+            head = stream.read(4096)
         packed = head[:2] == b"\x1f\x8b"
         if packed:
             with gzip.open(self.path) as unpacked:
@@ -179,9 +167,3 @@ def drawn(corpus: Corpus, fraction: float, generator: np.random.Generator) -> It
         for paragraph in document:
             if fraction >= 1 or generator.random() < fraction:
                 yield paragraph
-
-
-def _unreadable(path: Path, error: OSError) -> RunError | UsageError:
-    if isinstance(error, FileNotFoundError | IsADirectoryError):
-        return UsageError(f"{path}: expected a text file, found {error.strerror}: check the path")
-    return RunError(f"{path}: could not be read ({error.strerror}): check its permissions and the disk")

@@ -22,38 +22,29 @@ from unmask.models.parameters import DROPOUTS
 from unmask.training.forward import BERT_LIKE
 from unmask.training.masking import Unigram
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "bert-tiny": {
-        "hidden_size": 128,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 512,
-    },
-    "bert-mini": {
-        "hidden_size": 256,
-        "num_hidden_layers": 4,
-        "num_attention_heads": 4,
-        "intermediate_size": 1024,
-    },
-    "bert-base": {
-        "hidden_size": 768,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
-        "intermediate_size": 3072,
-    },
-    "xlm-r-base": {
-        "model_type": "xlm-roberta",
-        "hidden_size": 768,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
-        "intermediate_size": 3072,
-        "type_vocab_size": 1,
-        "max_position_embeddings": 514,
-        "layer_norm_eps": 1e-5,
-    },
+
+def _shape(hidden: int, layers: int, heads: int, **others: Any) -> dict[str, Any]:
+    """The config of an encoder whose feed-forward blocks are four times as wide as its states."""
+    sizes = {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads}
+    return (
+        {"model_type": "bert", "max_position_embeddings": 512, "intermediate_size": 4 * hidden}
+        | sizes
+        | others
+    )
+
+
+PRESETS = {
+    "bert-tiny": _shape(128, 2, 2),
+    "bert-mini": _shape(256, 4, 4),
+    "bert-base": _shape(768, 12, 12),
+    "xlm-r-base": _shape(
+        *(768, 12, 12),
+        model_type="xlm-roberta",
+        type_vocab_size=1,
+        max_position_embeddings=514,
+        layer_norm_eps=1e-5,
+    ),
 }
-
-
 COUNTING_FROM_PADDING = {"roberta", "xlm-roberta", "camembert", "esm"}
 """Architectures whose positions begin after the id of the padding token."""
 
@@ -63,7 +54,7 @@ def from_scratch(preset: str, tokenizer: Any, *, max_length: int, next_sentence:
     from transformers import AutoConfig
 
     if preset in PRESETS:
-        shape = {"model_type": "bert", "max_position_embeddings": 512, **PRESETS[preset]}
+        shape = dict(PRESETS[preset])
     elif Path(preset).exists():
         shape = read_config(Path(preset)).to_dict()
     else:

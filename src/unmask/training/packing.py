@@ -19,10 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmask.errors import UsageError
+from unmask.training.settings import LEAST_LENGTH
 from unmask.training.tokenfile import TokenFile
-
-LEAST = 8
-"""A gap shorter than this at a row's end is padded, not filled."""
 
 Ids = NDArray[np.int64]
 
@@ -73,8 +71,8 @@ class Packing:
         self, tokens: TokenFile, documents: Ids, max_length: int, marks: Marks, *, alone: bool = False
     ) -> None:
         """`documents` are the ones to draw from; `alone` gives each segment a row of its own."""
-        if max_length < LEAST:
-            raise UsageError(f"expected a max_length of at least {LEAST} tokens, got {max_length}")
+        if max_length < LEAST_LENGTH:
+            raise UsageError(f"expected a max_length of at least {LEAST_LENGTH} tokens, got {max_length}")
         self.tokens, self.documents, self.max_length = tokens, documents, max_length
         self.marks, self.alone = marks, alone
         self._epoch = lru_cache(maxsize=2)(self._make_epoch)
@@ -100,7 +98,7 @@ class Packing:
         generator = None if seed is None else np.random.default_rng([seed, epoch])
         if generator is not None:
             order = generator.permutation(order)
-        plan = _plan(self.tokens.lengths()[order], self.max_length, LEAST, self.alone)
+        plan = _plan(self.tokens.lengths()[order], self.max_length, LEAST_LENGTH, self.alone)
         rows = int(plan[-1, 0]) + 1
         bounds = np.searchsorted(plan[:, 0], np.arange(rows + 1))
         return plan, order, bounds, np.arange(rows) if generator is None else generator.permutation(rows)

@@ -19,13 +19,13 @@ from unmask.models.embedded import locate
 from unmask.models.masked_lm import window_of
 from unmask.training import init_model
 from unmask.training.batches import Corruption, MixedRows, RowSource
-from unmask.training.corpus import Corpus, corpora, shares_of
+from unmask.training.corpus import Corpus, corpora
 from unmask.training.eval import EvalRows, spread_rows
 from unmask.training.masking import Unigram, Vocabulary
 from unmask.training.packing import Marks, Packing
 from unmask.training.sentence_pairs import SentencePairs
 from unmask.training.settings import Settings
-from unmask.training.tokenfile import TokenFile, about_tokens, closing_id, split, write
+from unmask.training.tokenfile import TokenFile, about_tokens, closing_id, mixture, split, write
 from unmask.training.tokenizer import BOUNDLESS, run_tokenizer
 
 
@@ -57,9 +57,8 @@ def prepare_data(settings: Settings, directory: Path) -> TrainingData:
     tokenizer, kept = run_tokenizer(settings, texts, directory)
     vocabulary = Vocabulary.of(tokenizer)
     files = {text.name: _tokens(text, tokenizer, directory) for text in texts}
-    shares = shares_of({name: file.ids.size for name, file in files.items()}, settings.alpha, settings.shares)
-    counts = sum(file.counts / file.counts.sum() * shares[name] for name, file in files.items())
-    unigram = Unigram.of(np.asarray(counts) * 1e9, tokenizer.all_special_ids)
+    shares, mixed = mixture(files.values(), settings.alpha, settings.shares)
+    unigram = Unigram.of(mixed * 1e9, tokenizer.all_special_ids)
 
     sources: dict[str, RowSource] = {}
     domains: dict[str, EvalRows] = {}

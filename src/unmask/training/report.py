@@ -6,12 +6,12 @@ The directory is written beside its place and moved there when it is whole.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.models.embedded import locate
+from unmask.runs.disk import whole_directory
 from unmask.training.eval import Score
 from unmask.training.init_model import PRESETS, restore_dropout
 from unmask.training.settings import Settings
@@ -31,20 +31,18 @@ def write_result(
     history: History,
 ) -> None:
     """Write `out/model`, replacing the result of an earlier, shorter attempt at the same run."""
-    partial, final = out / "model.partial", out / "model"
-    shutil.rmtree(partial, ignore_errors=True)
     restore_dropout(model)
-    model.save_pretrained(partial)
-    data.tokenizer.save_pretrained(partial)
-    card_file = partial / "README.md"
-    card_file.write_text(card(settings, data, scores), encoding="utf-8")
-    for path in partial.iterdir():
-        path.chmod(card_file.stat().st_mode)  # safetensors keeps its files from all others
     results = {name: found.record() | {"predictions": found.predictions} for name, found in scores.items()}
-    (partial / "results.json").write_text(json.dumps({"eval": results, "history": list(history)}, indent=1))
-    draw_curves(history, partial / "loss.png")
-    shutil.rmtree(final, ignore_errors=True)
-    partial.rename(final)
+    with whole_directory(out / "model") as partial:
+        model.save_pretrained(partial)
+        data.tokenizer.save_pretrained(partial)
+        card_file = partial / "README.md"
+        card_file.write_text(card(settings, data, scores), encoding="utf-8")
+        for path in partial.iterdir():
+            path.chmod(card_file.stat().st_mode)  # safetensors keeps its files from all others
+        record = {"eval": results, "history": list(history)}
+        (partial / "results.json").write_text(json.dumps(record, indent=1))
+        draw_curves(history, partial / "loss.png")
 
 
 def card(settings: Settings, data: TrainingData, scores: Mapping[str, Score]) -> str:

@@ -16,12 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import UsageError
-from unmask.runs.setting import setting
+from unmask.runs.setting import check_settings, setting
 from unmask.training.schedule import Schedule
+from unmask.values import Real, Several, Text, Whole, Word
 
 if TYPE_CHECKING:
     from unmask.training.compatibility import Compatibility
     from unmask.training.masking import Masking
+
+
+LEAST_LENGTH = 8
+"""Tokens of the shortest row; a gap that is shorter at a row's end is padded, not filled."""
+CORPORA = Several(Text(), "texts of the form NAME=FILE")
+POSITIVE, NOT_NEGATIVE = Real(above=0), Real(0)
 
 
 @dataclass(frozen=True)
@@ -29,10 +36,12 @@ class Settings:
     """One training run."""
 
     corpora: tuple[str, ...] = setting(
-        (), "NAME=FILE of text (.gz too): one paragraph per line, blank lines between documents. Repeatable."
+        (),
+        "NAME=FILE of text (.gz too): one paragraph per line, blank lines between documents. Repeatable.",
+        kind=CORPORA,
     )
     eval_corpora: tuple[str, ...] = setting(
-        (), "NAME=FILE of text to evaluate on, never trained on. Repeatable."
+        (), "NAME=FILE of text to evaluate on, never trained on. Repeatable.", kind=CORPORA
     )
     eval_one_in: int = setting(
         100, "Keep one document in so many of each corpus for evaluation; 0 keeps none."
@@ -50,13 +59,21 @@ class Settings:
     )
     vocab_size: int = setting(0, "Tokens to train, or to cut a checkpoint's vocabulary to; 0 leaves it.")
     tokenizer_type: str = setting(
-        "", "Of a trained tokenizer: wordpiece or unigram; by default unigram for xlm-r."
+        "",
+        "Of a trained tokenizer: wordpiece or unigram; by default unigram for xlm-r.",
+        kind=Word(("", "wordpiece", "unigram")),
     )
     lowercase: bool = setting(True, "Of a trained tokenizer.", "--lowercase/--cased")
-    layers: tuple[int, ...] = setting((), "Layers of the checkpoint to keep, as 0,1,3,5; by default all.")
-    dropout: float = setting(0.0, "Dropout while training: short runs see no text twice and need none.")
+    layers: tuple[int, ...] = setting(
+        (),
+        "Layers of the checkpoint to keep, as 0,1,3,5; by default all.",
+        kind=Several(Whole(), "numbers of layers to keep, from 0 on"),
+    )
+    dropout: float = setting(
+        0.0, "Dropout while training: short runs see no text twice and need none.", kind=Real(0, below=1)
+    )
 
-    max_length: int = setting(128, "Tokens per row, special ones included.")
+    max_length: int = setting(128, "Tokens per row, special ones included.", kind=Whole(LEAST_LENGTH))
     packing: bool = setting(
         True, "Several short documents per row, attention kept apart, or each alone.", "--packing/--alone"
     )
@@ -77,61 +94,38 @@ class Settings:
     max_steps: int = setting(1000, "Optimiser steps.")
     warmup_steps: int | None = setting(None, "Steps of rising learning rate; by default a twentieth.")
     decay_steps: int | None = setting(None, "Steps of falling learning rate at the end; by default half.")
-    batch_size: int = setting(16, "Rows per step, over all processes.")
+    batch_size: int = setting(16, "Rows per step, over all processes.", kind=Whole(1))
     gradient_accumulation_steps: int = setting(
-        1, "Parts in which a process works off the rows of a step, to save memory."
+        1, "Parts in which a process works off the rows of a step, to save memory.", kind=Whole(1)
     )
-    encoder_lr: float = setting(5e-4, "Peak learning rate of the encoder.")
-    head_lr: float = setting(1e-3, "Peak learning rate of embeddings and head.")
-    weight_decay: float = setting(0.01, "Weight decay, on matrices only.")
-    max_grad_norm: float = setting(1.0, "Largest norm of the gradient; 0 never clips.")
-    seed: int = setting(0, "Seed of the order, the masks and the fresh weights.")
+    encoder_lr: float = setting(5e-4, "Peak learning rate of the encoder.", kind=POSITIVE)
+    head_lr: float = setting(1e-3, "Peak learning rate of embeddings and head.", kind=POSITIVE)
+    weight_decay: float = setting(0.01, "Weight decay, on matrices only.", kind=NOT_NEGATIVE)
+    max_grad_norm: float = setting(1.0, "Largest norm of the gradient; 0 never clips.", kind=NOT_NEGATIVE)
+    seed: int = setting(0, "Seed of the order, the masks and the fresh weights.", kind=Whole(0, 2**32 - 1))
 
-    eval_steps: int = setting(200, "Steps between evaluations.")
-    eval_rows: int = setting(200, "Rows of each evaluation domain.")
-    save_steps: int = setting(200, "Steps between checkpoints.")
+    eval_steps: int = setting(200, "Steps between evaluations.", kind=Whole(1))
+    eval_rows: int = setting(200, "Rows of each evaluation domain.", kind=Whole(1))
+    save_steps: int = setting(200, "Steps between checkpoints.", kind=Whole(1))
     average_checkpoints: int = setting(1, "The result is the mean of so many checkpoints, the last ones.")
-    logging_steps: int = setting(10, "Steps between log lines.")
+    logging_steps: int = setting(10, "Steps between log lines.", kind=Whole(1))
     licence: str = setting("other", "Licence of the result, for the model card.")
     data_licences: Mapping[str, str] = setting(
         dict, "NAME=LICENCE of a corpus, for the model card. Repeatable."
     )
 
     def __post_init__(self) -> None:
-        from unmask.training.packing import LEAST
-
+        check_settings(self)
         _ = self.masking, self.penalty, self.schedule
-        for name in ("batch_size", "gradient_accumulation_steps"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"expected a {name} of at least 1, got {getattr(self, name)}")
-        for name in ("encoder_lr", "head_lr"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise UsageError(f"expected a {name} above 0, got {getattr(self, name)}")
-        for name in ("weight_decay", "max_grad_norm", "seed", "vocab_size", "eval_one_in"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise UsageError(f"expected a {name} of at least 0, got {getattr(self, name)}")
         if self.eval_one_in == 1:
             raise UsageError(
                 "expected an eval_one_in of 0, or 2 and more: one document in 1 leaves none to train on"
             )
-        if self.max_length < LEAST:
-            raise UsageError(f"expected a max_length of at least {LEAST} tokens, got {self.max_length}")
-        if not 0 <= self.dropout < 1:
-            raise UsageError(f"expected a dropout from 0 to below 1, got {self.dropout}")
-        if any(isinstance(layer, bool) or not isinstance(layer, int) for layer in self.layers):
-            raise UsageError(f"expected the numbers of layers to keep, from 0 on, got {list(self.layers)}")
+        for name in ("shares", "data_licences"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise UsageError(f"{name}: expected a value by corpus, got {getattr(self, name)!r}")
         if not all(isinstance(share, int | float) for share in self.shares.values()):
             raise UsageError(f"expected a number as each corpus's share, got {dict(self.shares)}")
-        if self.tokenizer_type not in ("", "wordpiece", "unigram"):
-            raise UsageError(
-                f"expected a tokenizer_type of wordpiece or unigram, got {self.tokenizer_type!r}"
-            )
-        if not all(isinstance(name, str) for name in (*self.corpora, *self.eval_corpora)):
-            raise UsageError("expected corpora as texts of the form NAME=FILE")
-        if self.seed >= 2**32:
-            raise UsageError(f"expected a seed below 2^32, got {self.seed}")
-        if min(self.eval_steps, self.eval_rows, self.save_steps, self.logging_steps) < 1:
-            raise UsageError("expected eval_steps, eval_rows, save_steps and logging_steps of at least 1")
         saved = math.ceil(self.max_steps / self.save_steps)
         if not 1 <= self.average_checkpoints <= saved:
             raise UsageError(
@@ -197,26 +191,8 @@ def read_settings(path: Path | None, **overrides: Any) -> Settings:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise UsageError(f"{path}: expected TOML, got a syntax error ({error})") from None
     values.update({name: value for name, value in overrides.items() if value is not None})
-    return Settings(**{name: _checked(name, value) for name, value in values.items()})
-
-
-_DEFAULTS = {entry.name: entry for entry in fields(Settings)}
-
-
-def _checked(name: str, value: Any) -> Any:
-    if name not in _DEFAULTS:
-        close = ", ".join(sorted(_DEFAULTS))
-        raise UsageError(f"unknown setting {name!r}: expected one of {close}")
-    wanted = str(_DEFAULTS[name].type).removesuffix(" | None")
-    if wanted.startswith("tuple") and isinstance(value, list | tuple):
-        return tuple(value)
-    kinds: dict[str, tuple[type, ...]] = {
-        "int": (int,),
-        "float": (int, float),
-        "str": (str,),
-        "bool": (bool,),
-    }
-    allowed = kinds.get(wanted, (dict, Mapping, tuple))
-    if not isinstance(value, allowed) or (isinstance(value, bool) and wanted != "bool"):
-        raise UsageError(f"setting {name}: expected {wanted}, got {value!r}")
-    return float(value) if wanted == "float" else value  # type: ignore[arg-type]
+    known = [entry.name for entry in fields(Settings)]
+    for name in values:
+        if name not in known:
+            raise UsageError(f"unknown setting {name!r}: expected one of {', '.join(sorted(known))}")
+    return Settings(**values)

@@ -9,7 +9,7 @@ without it is the remains of a killed writer and is made anew.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from unmask.errors import UsageError
 from unmask.runs.disk import write_whole
-from unmask.training.corpus import Corpus, Document
+from unmask.training.corpus import Corpus, Document, shares_of
 
 BATCH = 2000
 """Documents given to the tokenizer at a time: enough to keep its threads busy."""
@@ -91,6 +91,16 @@ def write(corpus: Corpus, tokenizer: Any, directory: Path, origin: str) -> Token
     record = {**about, "dtype": dtype, "tokens": starts[-1]}
     write_whole(directory / "about.json", json.dumps(record, indent=1))
     return TokenFile.open(corpus.name, directory)
+
+
+def mixture(
+    files: Iterable[TokenFile], alpha: float, stated: Mapping[str, float]
+) -> tuple[dict[str, float], NDArray[np.float64]]:
+    """The share of each corpus, and of each token [vocab] in text that is drawn by these shares."""
+    named = {file.name: file for file in files}
+    shares = shares_of({name: file.ids.size for name, file in named.items()}, alpha, stated)
+    parts = [file.counts / file.counts.sum() * shares[name] for name, file in named.items()]
+    return shares, np.sum(parts, axis=0)
 
 
 def about_tokens(directory: Path) -> dict[str, Any] | None:

@@ -6,7 +6,6 @@ that can't be read is the remains of something else and is made anew.
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,11 @@ import numpy as np
 from unmask.errors import RunError, UsageError
 from unmask.models.embedded import locate
 from unmask.runs.checkpoints import last_checkpoint
-from unmask.training.corpus import Corpus, shares_of
+from unmask.runs.disk import whole_directory
+from unmask.training.corpus import Corpus
 from unmask.training.init_model import first_line, read_config
 from unmask.training.settings import Settings
-from unmask.training.tokenfile import write
+from unmask.training.tokenfile import mixture, write
 from unmask.training.vocabulary import cut, train_vocabulary
 
 BOUNDLESS = 10**30
@@ -42,14 +42,9 @@ def run_tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> t
         if settings.tokenizer and checkpoint.is_dir():
             _refuse_other_vocabulary(tokenizer, settings.tokenizer, checkpoint)
         if cutting:
-            full = {
-                text.name: write(text, tokenizer, directory / "full" / text.name, source) for text in texts
-            }
-            shares = shares_of(
-                {name: file.ids.size for name, file in full.items()}, settings.alpha, settings.shares
-            )
-            weighted = sum(file.counts / file.counts.sum() * shares[name] for name, file in full.items())
-            tokenizer, kept = cut(tokenizer, np.asarray(weighted), settings.vocab_size)
+            full = [write(text, tokenizer, directory / "full" / text.name, source) for text in texts]
+            _, tokens = mixture(full, settings.alpha, settings.shares)
+            tokenizer, kept = cut(tokenizer, tokens, settings.vocab_size)
     else:
         if not settings.vocab_size:
             raise UsageError(
@@ -71,7 +66,10 @@ def run_tokenizer(settings: Settings, texts: list[Corpus], directory: Path) -> t
             shares=settings.shares,
         )
     tokenizer.model_max_length = BOUNDLESS  # until the model's window is known
-    _keep(tokenizer, kept, home)
+    with whole_directory(home) as partial:
+        if kept is not None:
+            np.save(partial / "kept.npy", np.asarray(kept))
+        tokenizer.save_pretrained(partial)
     return tokenizer, kept
 
 
@@ -86,18 +84,6 @@ def _made(home: Path, cutting: bool) -> tuple[Any, list[int] | None] | None:
         return AutoTokenizer.from_pretrained(home), kept
     except Exception:  # tokenizers raises nothing narrower for a torn file
         return None
-
-
-def _keep(tokenizer: Any, kept: list[int] | None, home: Path) -> None:
-    """Write the tokenizer beside its place and move it there when it is whole."""
-    partial = home.with_name(home.name + ".partial")
-    for remains in (partial, home):
-        shutil.rmtree(remains, ignore_errors=True)
-    partial.mkdir(parents=True)
-    if kept is not None:
-        np.save(partial / "kept.npy", np.asarray(kept))
-    tokenizer.save_pretrained(partial)
-    partial.rename(home)
 
 
 def read_tokenizer(path: Path) -> Any:

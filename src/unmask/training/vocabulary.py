@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmask.errors import UnmaskError, UsageError
-from unmask.training.corpus import Corpus, drawn, shares_by_size, stated_shares
+from unmask.training.corpus import Corpus, drawn, shares_of
 
 BERT_SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 XLM_R_SPECIAL = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
@@ -81,15 +81,19 @@ def train_vocabulary(
 
 def _in_order(backend: Any, special: Mapping[str, str]) -> Any:
     """Number a trained WordPiece vocabulary by its spelling: the trainer's own order differs by the run."""
-    import tokenizers
-
     saved = json.loads(backend.to_str())
     first = list(special.values())
     tokens = [*first, *sorted(set(saved["model"]["vocab"]) - set(first))]
     saved["model"]["vocab"] = {token: number for number, token in enumerate(tokens)}
-    saved["added_tokens"] = [
-        {**added, "id": tokens.index(added["content"])} for added in saved["added_tokens"]
-    ]
+    return _renumbered(saved, saved["model"]["vocab"])
+
+
+def _renumbered(saved: dict[str, Any], ids: Mapping[str, int]) -> Any:
+    """Return a tokenizer as it was saved, with its added tokens under the ids that they have now."""
+    import tokenizers
+
+    kept = [added for added in saved["added_tokens"] if added["content"] in ids]
+    saved["added_tokens"] = [{**added, "id": ids[added["content"]]} for added in kept]
     return tokenizers.Tokenizer.from_str(json.dumps(saved))
 
 
@@ -145,17 +149,9 @@ def cut(tokenizer: Any, shares: NDArray[np.float64], size: int) -> tuple[Any, li
         saved["model"]["unk_id"] = new[tokenizer.unk_token]
     else:
         raise UsageError(f"expected a WordPiece or Unigram vocabulary to cut, got {saved['model']['type']}")
-    saved["added_tokens"] = [
-        {**added, "id": new[added["content"]]} for added in saved["added_tokens"] if added["content"] in new
-    ]
     saved["post_processor"] = saved["truncation"] = saved["padding"] = None
-    import tokenizers
-
-    names = ("pad", "unk", "cls", "sep", "mask")
-    return wrap(
-        tokenizers.Tokenizer.from_str(json.dumps(saved)),
-        {name: getattr(tokenizer, f"{name}_token") for name in names},
-    ), old
+    marks = {name: getattr(tokenizer, f"{name}_token") for name in BERT_SPECIAL}
+    return wrap(_renumbered(saved, new), marks), old
 
 
 def _stratified(
@@ -164,7 +160,7 @@ def _stratified(
     """All of the corpus that is short of its share, and a random part of the others."""
     sizes = {corpus.name: corpus.size() for corpus in corpora}
     if min(sizes.values()) > 0:
-        shares = stated_shares(stated, list(sizes)) if stated else shares_by_size(sizes, alpha)
+        shares = shares_of(sizes, alpha, stated or {})
         largest = min(sizes[name] / shares[name] for name in sizes if shares[name] > 0)
         fractions = {name: largest * shares[name] / sizes[name] for name in sizes}
     else:

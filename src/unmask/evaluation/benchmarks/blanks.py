@@ -38,6 +38,7 @@ from unmask.joints.grid import GridJoint
 from unmask.joints.joint import Joint
 from unmask.joints.registry import CONSTRUCTIONS
 from unmask.models.embedded import absolute, weights_digest
+from unmask.models.load import load as load_model
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.runs.settings_record import Kind
@@ -106,18 +107,11 @@ def draw_clozes(
             or len(sentence.ids) > mlm.window
         ):
             continue
-        yield text, masked_run(mlm, sentence, sentence.positions[rng.choice(places)], blanks)
+        first = sentence.positions[rng.choice(places)]
+        yield text, Cloze.of_ids(sentence.ids, range(first, first + blanks), mlm.vocabulary)
         found += 1
         if found == settings.sentences:
             return
-
-
-def masked_run(mlm: MaskedLM, sentence: Sentence, first: int, blanks: int) -> Cloze:
-    """Mask a run of a sentence's tokens, from the position `first` on."""
-    positions = tuple(range(first, first + blanks))
-    ids = tuple(mlm.vocabulary.mask_id if i in positions else t for i, t in enumerate(sentence.ids))
-    truth = tuple(sentence.ids[p] for p in positions)
-    return Cloze(ids, positions, ("",) * (blanks + 1), mlm.vocabulary, truth)
 
 
 def _places(sentence: Sentence, blanks: int, words: set[int]) -> list[int]:
@@ -178,14 +172,10 @@ class Answerer:
         return [self._record(question) for question in questions]
 
     def _record(self, question: Task) -> Record:
-        cloze = masked_run(self.mlm, self._read(question["text"]), question["first"], question["blanks"])
+        blanks = range(question["first"], question["first"] + question["blanks"])
+        cloze = Cloze.of_ids(self._read(question["text"]).ids, blanks, self.mlm.vocabulary)
         rank, log_prob = answer(self.mlm, cloze, question["method"], self._support, self.settings)
         return {**question, "rank": rank, "log_prob": log_prob}
-
-
-def load_answerer(load: Callable[[], MaskedLM], settings: BlanksSettings) -> Answerer:
-    """Load the model and return what answers questions with it."""
-    return Answerer(load(), settings)
 
 
 def run_blanks(
@@ -221,11 +211,11 @@ def run_blanks(
         texts = list(dict.fromkeys(read_sentences(named).texts))
         for blanks in settings.blanks:
             questions += _questions(mlm, name, texts, blanks, settings)
-    there = load or partial(load_model, absolute(mlm.name))
+    open_model = load or partial(load_model, absolute(mlm.name))
     records = run_tasks(
         BLANKS,
         questions,
-        partial(Answerer, mlm, settings) if ray is None else partial(load_answerer, there, settings),
+        partial(Answerer, mlm, settings) if ray is None else lambda: Answerer(open_model(), settings),
         {
             "model": mlm.name,
             "weights": weights_digest(mlm.name),
@@ -263,13 +253,6 @@ def _questions(
         for n, (text, cloze) in enumerate(drawn)
         for method in settings.methods
     ]
-
-
-def load_model(name: str) -> MaskedLM:
-    """Open a model by its name; in a worker process."""
-    from unmask.models.load import load
-
-    return load(name)
 
 
 def summary(records: Sequence[dict[str, Any]], settings: BlanksSettings) -> list[dict[str, Any]]:

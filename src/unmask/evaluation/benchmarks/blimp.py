@@ -8,11 +8,10 @@ can't be scored (it is empty, longer than the model's window, or has a blank) ar
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from unmask.evaluation.score_file import Scorer, ScoreSettings, make_scorer
 from unmask.models.embedded import absolute
 from unmask.progress import Progress, silent
 from unmask.runs.settings_record import Kind
-from unmask.text.lines import read_lines
+from unmask.text.lines import read_objects
 
 BLIMP = Kind("BLiMP benchmark")
 PAIRS_AT_ONCE = 32
@@ -36,24 +35,19 @@ def read_pairs(directory: Path, examples: int | None, seed: int) -> Iterator[dic
     if not files:
         raise UsageError(f"expected a directory with BLiMP's .jsonl files, and {directory} has none")
     for path in files:
-        lines = [line for line in read_lines(path) if line[1].strip()]
-        if not lines:
+        pairs = list(read_objects(path))
+        if not pairs:
             raise UsageError(f"{path} holds no pair: expected a JSON object with {', '.join(FIELDS)} a line")
-        if examples is not None and examples < len(lines):
-            lines = sorted(random.Random(f"{seed} {path.name}").sample(lines, examples))
-        for number, line in lines:
-            yield {"key": f"{path.name}:{number}", **_pair(line, f"{path}, line {number}")}
-
-
-def _pair(line: str, where: str) -> dict[str, str]:
-    try:
-        pair = json.loads(line)
-        found = {field: pair[field] for field in FIELDS}
-    except (ValueError, KeyError, TypeError):
-        found = {}
-    if not found or not all(isinstance(text, str) for text in found.values()):
-        raise UsageError(f"{where}: expected a JSON object with {', '.join(FIELDS)}, each of them a text")
-    return found
+        if examples is not None and examples < len(pairs):
+            chosen = random.Random(f"{seed} {path.name}").sample(pairs, examples)
+            pairs = sorted(chosen, key=itemgetter(0))
+        for number, pair in pairs:
+            if not all(isinstance(pair.get(field), str) for field in FIELDS):
+                raise UsageError(
+                    f"{path}, line {number}: expected a JSON object with {', '.join(FIELDS)}, each of them a "
+                    "text"
+                )
+            yield {"key": f"{path.name}:{number}", **{field: pair[field] for field in FIELDS}}
 
 
 class PairScorer:
@@ -70,11 +64,6 @@ class PairScorer:
             {**pair, "good": good, "bad": bad}
             for pair, good, bad in zip(pairs, totals[::2], totals[1::2], strict=True)
         ]
-
-
-def load_pair_scorer(settings: ScoreSettings) -> PairScorer:
-    """Load the model and return what scores pairs with it."""
-    return PairScorer(make_scorer(settings))
 
 
 def run_blimp(
@@ -107,7 +96,7 @@ def run_blimp(
     records = run_tasks(
         BLIMP,
         list(read_pairs(directory, examples, seed)),
-        partial(load_pair_scorer, there) if scorer is None else partial(PairScorer, scorer),
+        lambda: PairScorer(scorer or make_scorer(there)),
         settings.to_dict(),
         batch=PAIRS_AT_ONCE,
         out=out,

@@ -135,12 +135,9 @@ def run_mutants(
     rows: list[dict[str, Any]] = [{}] * len(mutants)
     for places, members in progress.over(groups.items(), total=len(groups), stage="sets of positions"):
         positions = tuple(sentence.positions[p] for p in places)
-        masked = tuple(mlm.vocabulary.mask_id if i in positions else t for i, t in enumerate(sentence.ids))
-        cloze = Cloze(masked, positions, ("",) * (len(places) + 1), mlm.vocabulary)
-        joint, alone = (
-            _joint(mlm, cloze, support, method),
-            independent_joint(mlm, cloze, (support,) * len(places)),
-        )
+        cloze = Cloze.of_ids(sentence.ids, positions, mlm.vocabulary)
+        joint = _joint(mlm, cloze, support, method)
+        alone = independent_joint(mlm, cloze, (support,) * len(places))
         new = torch.tensor([[ids[letter] for letter in mutants[n].letters] for n in members])
         old = torch.tensor([[ids[wild[p]] for p in places]])
         for kind, q in (("additive", alone), ("joint", joint)):
