@@ -53,6 +53,7 @@ COMMANDS = (
     "report",
     "benchmark",
     "train",
+    "distill",
     "finetune",
     "embed",
     "isotropy",
