@@ -36,7 +36,9 @@ def distill(
         return
     for error in made.card.held_out:
         if error.distance in (1, 2, 4, 8, 16, 32):
-            say(f"distance {error.distance:>2}: KL {error.kl:.3f} nats, {error.kl_without:.3f} without the head")
+            say(
+                f"distance {error.distance:>2}: KL {error.kl:.3f} nats, {error.kl_without:.3f} without the head"
+            )
     say(f"pair head: {made.head}")
 
 
