@@ -1,4 +1,4 @@
-"""Cross conditionals with a pair head: its guesses alone, as a start of the regression, and what is refused."""
+"""Cross conditionals with a pair head: its guesses alone, or as the start of the regression."""
 
 import copy
 

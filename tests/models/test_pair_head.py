@@ -75,7 +75,7 @@ def test_a_head_of_other_weights_is_refused(with_head, mlm_of):
     head = random_head(mlm_of("bert"))
     head.card = dataclasses.replace(head.card, weights="0" * 24)
     save_pair_head(head, with_head / FILE)
-    with pytest.raises(UsageError, match="other weights.*unmask distill"):
+    with pytest.raises(UsageError, match=r"other weights.*unmask distill"):
         unmask.load(with_head)
 
 

@@ -36,9 +36,7 @@ def distill(
         return
     for error in made.card.held_out:
         if error.distance in (1, 2, 4, 8, 16, 32):
-            say(
-                f"distance {error.distance:>2}: KL {error.kl:.3f} nats, {error.kl_without:.3f} without the head"
-            )
+            say(f"distance {error.distance:>2}: KL {error.kl:.3f}, without the head {error.kl_without:.3f}")
     say(f"pair head: {made.head}")
 
 

@@ -84,7 +84,8 @@ class Query:
         default="auto",
         metadata=_spec(
             Either((Whole(0), Word(("auto", "all")))),
-            "Tokens per blank that the model is asked about: a number, all, or auto; 0 asks a pair head alone.",
+            "Tokens per blank that the model is asked about: a number, all, or auto; 0 takes the pair "
+            "head's word.",
             "--candidates",
             "-k",
         ),

@@ -3,8 +3,8 @@
     settings = DistillSettings(model="english", corpora=("wiki=wikipedia.txt.gz",))
     distill(settings, Path("head"))
 
-The directory is a run (`unmask.runs`): what the model said is kept in parts, one record each, and the fit has a
-checkpoint, so that a killed run is resumed. At the end it holds `pair_head.safetensors` and its card,
+The directory is a run (`unmask.runs`): what the model said is kept in parts, one record each, and the fit has
+a checkpoint, so that a killed run is resumed. At the end it holds `pair_head.safetensors` and its card,
 `README.md`; put the first beside a checkpoint's weights, or name it as `--pair-head`.
 """
 
@@ -132,8 +132,8 @@ def _check_model(mlm: Any) -> None:
 
     if mlm.output_weights(torch.zeros(1, dtype=torch.long)) is None:
         raise UsageError(
-            f"the output layer of '{mlm.name}' is not linear in a state that unmask can read, so it can have no "
-            "pair head"
+            f"the output layer of '{mlm.name}' is not linear in a state that unmask can read, so it "
+            "can have no pair head"
         )
 
 
@@ -153,7 +153,8 @@ def _choose_texts(settings: DistillSettings) -> dict[str, list[str]]:
     kept = list(dict.fromkeys(kept))
     if len(kept) < FEWEST_TEXTS:
         raise UsageError(
-            f"expected at least {FEWEST_TEXTS} different paragraphs to distill from, got {len(kept)}: give more text"
+            f"expected at least {FEWEST_TEXTS} different paragraphs to distill from, got {len(kept)}: "
+            "give more text"
         )
     rng.shuffle(kept)
     held_out = min(settings.eval_texts, max(FEWEST_TEXTS // 4, len(kept) // 10))
@@ -212,7 +213,8 @@ def _fit(
     data, held_out = (_read(out, targets, name) for name in ("train-", "held-out-"))
     if data is None or held_out is None or len(held_out) < FEWEST_TARGETS:
         raise UsageError(
-            "the texts are too few or too short to distill from: expected several hundred of ten tokens and more"
+            "the texts are too few or too short to distill from: expected several hundred of ten tokens "
+            "and more"
         )
     fields = FitSettings.__dataclass_fields__
     wanted = FitSettings(**{name: getattr(settings, name) for name in fields})

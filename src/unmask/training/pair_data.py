@@ -1,8 +1,8 @@
 """What a pair head learns from: states of blanks with all of them masked, and with one of them filled.
 
 A context is a sentence (or a part of one) with two to ten of its tokens masked: one pass with all masked
-gives the states h of every blank; a pass with one of them filled gives the states of all the others, so that k
-blanks filled once each give k (k - 1) targets for k + 1 passes. What is filled in is the true token half of
+gives the states h of every blank; a pass with one of them filled gives the states of all the others, so that
+k blanks filled once each give k (k - 1) targets for k + 1 passes. What is filled in is the true token half of
 the time, and else drawn from the model's own answer, as it is or flattened: a head is asked about unlikely
 tokens, too.
 """

@@ -1,8 +1,8 @@
 """Fitting a pair head to the conditionals of its model, and measuring it on held-out text.
 
-The loss is KL(p(. | a) || softmax(W h(a) + bias)), over the whole vocabulary. AdamW with a rate that rises for a
-tenth of the steps and falls to nothing; the weights with the smallest held-out loss are kept, and the fit stops
-once it has not fallen for a while. At the end each distance gets a scale of its own, fitted on one half of the
+The loss is KL(p(. | a) || softmax(W h(a) + bias)), over the whole vocabulary. AdamW with a rate that rises for
+a tenth of the steps and falls to nothing; the weights with the smallest held-out loss are kept, and the fit
+stops once it has not fallen for a while. At the end each distance gets a scale, fitted on one half of the
 held-out targets; the error that the card gives is that of the other half.
 """
 
@@ -25,7 +25,7 @@ from unmask.training.pair_data import PairData
 
 SCALES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
 FEWEST_TO_SCALE = 16
-"""Held-out targets that a distance needs for a scale of its own; with fewer it takes that of its neighbours."""
+"""Held-out targets that a distance needs for a scale of its own; with fewer, its neighbours' count too."""
 EVAL_BATCH = 512
 
 
@@ -162,7 +162,7 @@ class PairFit:
         return {name: torch.cat(values).cpu() for name, values in found.items()}
 
     def calibrate(self) -> tuple[HeldOut, ...]:
-        """Fit the scale of each distance on one half of the held-out targets; return the errors of the other."""
+        """Fit the scale of each distance on half of the held-out targets; return the errors of the others."""
         every = torch.arange(len(self._held_out))
         fitted, measured = every[::2], every[1::2]
         distances = self._held_out.distances
