@@ -8,7 +8,7 @@ blank B when blank A holds the token a, from what the model left at both when bo
 e(a) is the input embedding of a, standardised; d is how many tokens B lies behind A; f has a bilinear term in
 the states and e(a), and a hidden layer; g is a learned gate between 0 and 1, and s(d) one fitted afterwards
 on held-out text, so that the head does nothing at distances at which it has learned nothing. The state then
-goes through the model's own output layer. Two states and a token in, a whole conditional out: no further pass.
+goes through the model's own output layer. Two states and a token in, a conditional out: no further pass.
 
 A head belongs to the weights that it was trained with. Its file is a safetensors file of half precision
 with the digest of those weights, and with the error that it had on held-out text, by distance

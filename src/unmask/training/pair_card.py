@@ -22,7 +22,8 @@ def card_text(card: PairHeadCard, history: list[dict[str, float]]) -> str:
         f"    unmask fill TEXT --model {card.model} --pair-head {FILE} --candidates 0",
         "",
         f"Trained on {said['targets']:,} conditionals of {said['texts']:,} texts "
-        f"({', '.join(said['corpora'])}), cut to {said['max_length']} tokens, in {said['steps']:,} steps; width {card.width}, seed {said['seed']}.",
+        f"({', '.join(said['corpora'])}), cut to {said['max_length']} tokens, in "
+        f"{said['steps']:,} steps; width {card.width}, seed {said['seed']}.",
         "",
         "## Error on held-out text",
         "",
