@@ -1,8 +1,8 @@
 """Fitting a pair head to the conditionals of its model, and measuring it on held-out text.
 
 The loss is KL(p(. | a) || softmax(W h(a) + bias)), over the whole vocabulary. AdamW with a rate that rises
-for a tenth of the steps and falls to nothing; the weights with the smallest held-out loss are kept, and the fit
-stops once it has not fallen for a while. At the end each distance gets a scale, fitted on one half of the
+for a tenth of the steps and falls to nothing; the weights with the smallest held-out loss are kept, and the
+fit stops once it has not fallen for a while. At the end each distance gets a scale, fitted on one half of the
 held-out targets; the error that the card gives is that of the other half.
 """
 
