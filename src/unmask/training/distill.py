@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -42,7 +42,7 @@ class DistillSettings:
         (), "NAME=FILE of text (.gz too): one paragraph or sequence per line. Repeatable."
     )
     model: str = setting("english", "The model: english, a checkpoint's directory, or a name on the hub.")
-    texts: int = setting(60_000, "Texts that the model is asked about, about five passes each.")
+    texts: int = setting(40_000, "Texts that the model is asked about, about five passes each.")
     eval_texts: int = setting(1_000, "Texts held out, to stop early and to measure the error.")
     max_length: int = setting(32, "Tokens of a text's own that are read.")
     width: int = setting(768, "Features of the head's hidden layers.")
@@ -138,18 +138,11 @@ def _check_model(mlm: Any) -> None:
 
 
 def _choose_texts(settings: DistillSettings) -> dict[str, list[str]]:
-    """Draw the texts to learn from and those held out, no paragraph among both."""
+    """Draw the texts to learn from and those held out, as many of each corpus, no paragraph among both."""
     rng = random.Random(settings.seed)
-    wanted = settings.texts + settings.eval_texts
-    kept: list[str] = []
-    seen = 0
-    for corpus in settings.read_corpora():
-        for text in _paragraphs(corpus):  # a sample of fixed size from a stream (Vitter's algorithm R)
-            seen += 1
-            if len(kept) < wanted:
-                kept.append(text)
-            elif (place := rng.randrange(seen)) < wanted:
-                kept[place] = text
+    corpora = settings.read_corpora()
+    share = math.ceil((settings.texts + settings.eval_texts) / len(corpora))
+    kept = [text for corpus in corpora for text in _sample(_paragraphs(corpus), share, rng)]
     kept = list(dict.fromkeys(kept))
     if len(kept) < FEWEST_TEXTS:
         raise UsageError(
@@ -161,6 +154,17 @@ def _choose_texts(settings: DistillSettings) -> dict[str, list[str]]:
     rest = kept[held_out:]
     again = [rest[n % len(rest)] for n in range(settings.texts)]  # few texts: other blanks in each of them
     return {"held-out": kept[:held_out], "train": again}
+
+
+def _sample(texts: Iterable[str], count: int, rng: random.Random) -> list[str]:
+    """Return so many texts of a stream, each with the same chance (Vitter's algorithm R)."""
+    kept: list[str] = []
+    for seen, text in enumerate(texts, 1):
+        if len(kept) < count:
+            kept.append(text)
+        elif (place := rng.randrange(seen)) < count:
+            kept[place] = text
+    return kept
 
 
 def _paragraphs(corpus: Corpus) -> Iterator[str]:

@@ -22,10 +22,12 @@ from unmask.inference.sentences import Reader
 from unmask.models.masked_lm import MaskedLM
 from unmask.text.support import Support
 
-BLANKS = {2: 50, 3: 18, 4: 14, 5: 6, 6: 5, 8: 4, 10: 3}
+BLANKS = {2: 30, 3: 25, 4: 20, 5: 10, 6: 6, 8: 5, 10: 4}
 """How often so many tokens of a context are masked, in percent."""
 DISTANCES = {1: 40, 2: 14, 3: 10, 4: 8, 5: 5, 6: 5, 8: 5, 12: 5, 16: 4, 24: 2, 32: 2}
 """How often two blanks are so far apart, in percent; others lie side by side, close together or anywhere."""
+FILLED = 4
+"""Passes with one blank filled, for each context."""
 ASKED = 4
 """Blanks whose states are kept of a pass with one of them filled: the two nearest, and others at random."""
 FLATTENED = 0.6
@@ -185,12 +187,13 @@ def _of_one_length(
 
 
 def _fillings(row: int, places: list[int], rng: random.Random) -> list[Filling]:
-    """Choose which blanks of a context are filled: both of two, each truly and drawn; of more, up to four."""
+    """Choose which blanks of a context are filled: each of two by its true token and by a drawn one."""
     count = len(places)
     if count == 2:
         return [Filling(row, blank, true, [1 - blank]) for true in (True, False) for blank in (0, 1)]
     found = []
-    for blank in rng.sample(range(count), min(4, count)):
+    chosen = rng.sample(range(count), min(FILLED, count))
+    for blank in chosen + chosen[: FILLED - count]:
         others = sorted((b for b in range(count) if b != blank), key=lambda b: abs(places[b] - places[blank]))
         far = others[2:]
         asked = others[:2] + rng.sample(far, min(ASKED - 2, len(far)))
