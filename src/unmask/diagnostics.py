@@ -85,6 +85,8 @@ class Diagnostics:
         completion: how the other tokens were completed, `learned` or `plain`.
         completion_error: how far the completions are from the model's own conditionals.
         estimated_error: by how many nats log q of likely pairs may be off under `ag`.
+        estimated_from: where that comes from: `left-out candidates` of this text, or the `pair head`'s error
+            on held-out text at this distance.
         tolerance: the estimated error that `auto` candidates aim at.
         seed: of the random part of the candidates.
         ungrouped: tokens of each blank that have a row or a column of their own.
@@ -102,6 +104,7 @@ class Diagnostics:
     completion: str | None = None
     completion_error: CompletionError | None = None
     estimated_error: float | None = None
+    estimated_from: str | None = None
     tolerance: float | None = None
     seed: int | None = None
     ungrouped: tuple[int, int] | None = None

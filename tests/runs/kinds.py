@@ -124,6 +124,24 @@ def train(home: Path, model: str, out: Path, other: bool) -> None:
     start(settings, out)
 
 
+def distill(home: Path, model: str, out: Path, other: bool) -> None:
+    from unmask.training import distill as module
+
+    module.TEXTS_IN_A_PART = 20
+    settings = module.DistillSettings(
+        corpora=(f"toy={home / 'corpus.txt'}",),
+        model=model,
+        texts=80,
+        eval_texts=40,
+        max_length=16,
+        width=16,
+        epochs=1,
+        eval_steps=2,
+        seed=int(other),
+    )
+    module.distill(settings, out)
+
+
 def finetune(home: Path, model: str, out: Path, other: bool) -> None:
     from unmask.tasks import finetune as start
 
@@ -163,6 +181,13 @@ KINDS = {
     ),
     "benchmark blimp": RunKind(blimp, "out.jsonl", lambda out: out, lambda out: out.read_text(), 1200),
     "benchmark blanks": RunKind(blanks, "out.jsonl", lambda out: out, lambda out: out.read_text(), 1000),
+    "distill": RunKind(
+        distill,
+        "run",
+        lambda out: out / "parts.jsonl",
+        lambda out: (out / "pair_head.safetensors").read_bytes(),
+        20_000,
+    ),
     "train": RunKind(train, "run", None, trained, 50_000),
     "finetune": RunKind(finetune, "run", None, trained, 50_000),
 }

@@ -13,7 +13,7 @@ from kinds import KINDS, prepare
 HERE = Path(__file__).parent
 TESTS = HERE.parent
 RECORDED = [name for name, kind in KINDS.items() if kind.records]
-DIRECTORIES = ["evaluate", "embed", "train", "finetune"]
+DIRECTORIES = ["evaluate", "embed", "distill", "train", "finetune"]
 FILES = ["score FILE", "benchmark blimp", "benchmark blanks"]
 
 

@@ -55,6 +55,7 @@ COMMANDS = (
     "report",
     "benchmark",
     "train",
+    "distill",
     "finetune",
     "embed",
     "isotropy",

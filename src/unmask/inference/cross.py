@@ -30,6 +30,11 @@ How far the completion may be trusted is measured, not assumed, by leaving out e
   is its mean size under m, on the worse of the two sides. Against exact tables it erred on the safe side.
 
 With `auto` candidates K starts at 64 and doubles while the estimated error is above a tolerance.
+
+A model with a pair head (`unmask.models.pair_head`) has a guess at every state from the pass with both blank.
+The regression then learns what is left of it, from the embedding and the guess itself, and `auto` starts at 8
+candidates. With no candidates at all (K = 0) the guesses are the answer: one pass, and the error estimates
+are those that the head had on held-out text at this distance.
 """
 
 from __future__ import annotations
@@ -43,11 +48,12 @@ from torch import Tensor
 
 from unmask.diagnostics import CompletionError, Diagnostics
 from unmask.errors import UsageError
-from unmask.inference.exact import Supports, both_blank, check_pair, decoded
+from unmask.inference.exact import Supports, answers, check_pair, decoded
 from unmask.inference.kernel_ridge import KernelRidge
 from unmask.inference.query import Completion
 from unmask.inference.weighted_sampling import draw
 from unmask.models.masked_lm import MaskedLM
+from unmask.models.pair_head import PairHead
 from unmask.progress import Progress, silent
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.tables.token_groups import TokenGroups
@@ -61,6 +67,11 @@ MEMBERS = 8
 LIKELY_SHARE = 3 / 8
 """Of the candidates of a learned completion; the others are random. Halves were worse with few candidates."""
 FIRST_CANDIDATES = 64
+FIRST_WITH_HEAD = 8
+UNGROUPED_PREDICTED = 256
+"""Tokens of a blank with a row of their own where the model is asked about none."""
+EMBEDDING_WEIGHT = 0.5
+"""Of a token's embedding beside the pair head's guess, among what the regression learns from."""
 MOST_CANDIDATES = 512
 TOLERANCE = 0.06
 """Nats of `estimated_error` down to which `auto` doubles the candidates."""
@@ -105,7 +116,7 @@ def cross_conditionals(
     *,
     completion: Completion = "learned",
     include: tuple[Sequence[int], Sequence[int]] = ((), ()),
-    ungrouped: int = UNGROUPED,
+    ungrouped: int | None = None,
     tolerance: float = TOLERANCE,
     seed: int = 0,
     progress: Progress = silent,
@@ -116,29 +127,40 @@ def cross_conditionals(
         mlm: the model.
         cloze: a text with two blanks.
         supports: the tokens that A and B may hold.
-        candidates: how many tokens to evaluate at each side, from 1 to the size of the support; `auto` takes
-            64, then twice as many while the estimated error is above the tolerance, 512 at the most.
+        candidates: how many tokens to evaluate at each side, from 1 to the size of the support, or 0 with a
+            pair head; `auto` takes 64 (with a pair head 8), then twice as many while the estimated error is
+            above the tolerance, 512 at the most.
         completion: how to complete the others, `plain` or `learned`.
         include: token ids that must be among those evaluated at A and at B.
-        ungrouped: how many of the likeliest tokens of each blank have a row or a column of their own.
+        ungrouped: how many of the likeliest tokens of each blank have a row or a column of their own; by
+            default 1,024, or 256 if the model is asked about none.
         tolerance: the estimated error of log q, in nats, that `auto` is content with.
         seed: of the random part of the sample.
         progress: told of the forward passes.
     """
     check_pair(cloze)
     most = max(len(support) for support in supports)
+    head = mlm.pair_head if completion == "learned" else None
     auto = candidates == "auto"
-    wanted = min(FIRST_CANDIDATES, most) if candidates == "auto" else candidates
-    if not 1 <= wanted <= most:
+    first = FIRST_CANDIDATES if head is None else FIRST_WITH_HEAD
+    wanted = min(first, most) if candidates == "auto" else candidates
+    if wanted == 0 and head is None:
+        raise UsageError(no_head(mlm, completion))
+    if not 0 <= wanted <= most:
         raise UsageError(f"expected from 1 to {most} candidates (the tokens a blank may hold), got {wanted}")
+    if ungrouped is None:
+        ungrouped = UNGROUPED if wanted else UNGROUPED_PREDICTED
     if ungrouped < 1:
         raise UsageError(f"expected at least one token ungrouped, got {ungrouped}")
-    alone = both_blank(mlm, cloze, supports)
+    states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
+    alone = answers(mlm, states, supports)
     asker = _Asker(mlm, cloze, progress)
+    guesses = [None if head is None else Guess(mlm, head, cloze, states, supports[n], n) for n in (0, 1)]
     while True:
         sides = _sides(supports, alone, wanted, completion, include, ungrouped, seed)
         a_given_b, b_given_a = (
-            _Direction(mlm, sides[n], sides[1 - n], asker(n, sides[n]), completion) for n in (1, 0)
+            _Direction(mlm, sides[n], sides[1 - n], asker(n, sides[n]), completion, guesses[n])
+            for n in (1, 0)
         )
         judgements = [found for found in (a_given_b.judgement, b_given_a.judgement) if found is not None]
         estimate = max((found.shift for found in judgements), default=None)
@@ -157,6 +179,7 @@ def cross_conditionals(
             *(d.judgement and d.judgement.divergence for d in (a_given_b, b_given_a))
         ),
         estimated_error=estimate,
+        estimated_from=None if estimate is None else "left-out candidates" if wanted else "pair head",
         ungrouped=(ungrouped_a, ungrouped_b),
         tolerance=tolerance if auto else None,
     )
@@ -193,14 +216,14 @@ def _sides(
     """
     made = []
     generator = torch.Generator().manual_seed(seed)
-    share = candidates if completion == "plain" else max(1, int(LIKELY_SHARE * candidates))
+    share = candidates if completion == "plain" else max(min(1, candidates), int(LIKELY_SHARE * candidates))
     for support, log_m, named in zip(supports, alone, include, strict=True):
         order = log_m.argsort(descending=True, stable=True).cpu()
         first = torch.tensor([support.index(token) for token in dict.fromkeys(named)], dtype=torch.long)
         ranked = torch.cat([first, order[~torch.isin(order, first)]])
-        likely = ranked[: max(share, len(first))]
+        likely = ranked[: max(share, len(first)) if candidates else 0]
         random, stands_for = draw(log_m.cpu(), likely, candidates - len(likely), generator)
-        single = ranked[: max(ungrouped, len(likely))]
+        single = ranked[: max(ungrouped, len(likely), len(first))]
         if len(support) <= 2 * ungrouped:  # groups would save little
             groups = TokenGroups.singletons(len(support))
         else:
@@ -225,6 +248,8 @@ class _Asker:
             asked = self._cloze.blanks[1 - blank]
             states = self._mlm.filled_states(self._cloze, blank, torch.tensor(new), asked, self._progress)
             known.update(zip(new, states.to(self._mlm.tables_on), strict=True))
+        if not tokens:
+            return torch.empty(0, self._mlm.output_layer.in_features, device=self._mlm.tables_on)
         return torch.stack([known[token] for token in tokens])
 
     @property
@@ -240,6 +265,55 @@ class Judgement(NamedTuple):
     shift: float
 
 
+class Guess:
+    """What the pair head guesses of the states at one blank, given tokens at the other.
+
+    Args:
+        mlm: the model.
+        head: its pair head.
+        cloze: the text.
+        states: those at the two blanks, both masked, [2, features].
+        support: the tokens of the blank that is filled.
+        filled: which of the two that is.
+    """
+
+    def __init__(
+        self, mlm: MaskedLM, head: PairHead, cloze: Cloze, states: Tensor, support: Support, filled: int
+    ) -> None:
+        self._mlm, self._head, self._support = mlm, head, support
+        self._there, self._here = states[filled], states[1 - filled]
+        self._distance = cloze.blanks[1 - filled] - cloze.blanks[filled]
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        """Return the states for tokens, given as indices into the support, [tokens, features]."""
+        ids = self._support.ids[tokens].to(self._mlm.device)
+        embeddings = self._mlm.input_embeddings[ids].float()
+        found = self._head.states(self._there.float(), self._here.float(), embeddings, self._distance)
+        return found.to(self._mlm.tables_on)
+
+    def standardised(self, embeddings: Tensor) -> Tensor:
+        """Return embeddings [tokens, features] as the head reads them."""
+        mean, std = (x.to(embeddings) for x in (self._head.embedding_mean, self._head.embedding_std))
+        return (embeddings - mean) / std
+
+    @property
+    def judgement(self) -> Judgement:
+        """The error of the head on held-out text at this distance."""
+        assert self._head.card is not None
+        error = self._head.card.at(self._distance)
+        return Judgement(error.kl, error.shift)
+
+
+def no_head(mlm: MaskedLM, completion: Completion = "learned") -> str:
+    """Say why there must be candidates."""
+    if completion == "plain":
+        return "the plain completion needs at least 1 candidate: candidates=0 goes with the learned one"
+    return (
+        f"candidates=0 needs a pair head, and the model '{mlm.name}' has none: make one with unmask distill "
+        f"--model {mlm.name} --corpus NAME=FILE --out DIRECTORY"
+    )
+
+
 class _Direction:
     """What one blank says given the tokens of the other, some of them evaluated.
 
@@ -248,20 +322,35 @@ class _Direction:
     """
 
     def __init__(
-        self, mlm: MaskedLM, filled: Side, asked: Side, states: Tensor, completion: Completion
+        self,
+        mlm: MaskedLM,
+        filled: Side,
+        asked: Side,
+        states: Tensor,
+        completion: Completion,
+        guess: Guess | None = None,
     ) -> None:
         """`states` are those at the asked blank for the evaluated tokens, [evaluated, features]."""
         self._mlm, self._filled, self._asked, self._states = mlm, filled, asked, states
+        self._guess = guess
         self._fit: KernelRidge | None = None
+        self._spread = 1.0
         self.judgement: Judgement | None = None
-        if not filled.open or (completion == "learned" and len(states) == 1):
-            return  # nothing to complete, or nothing to learn from
+        if not filled.open:
+            return  # nothing to complete
+        if len(states) < 2 and completion == "learned":  # nothing to learn from
+            self.judgement = None if guess is None else guess.judgement
+            return
         judged = slice(len(filled.likely), None) if len(filled.random) else slice(None)
         truth, _ = decoded(mlm, states, asked.support)
         without = asked.alone.to(truth).expand_as(truth[judged])
         if completion == "learned":
-            self._fit = KernelRidge(self._features(filled.evaluated), states)
-            without, _ = decoded(mlm, self._fit.left_out[judged].to(states.dtype), asked.support)
+            if guess is not None:
+                self._spread = float((guessed := guess(filled.evaluated)).sub(guessed.mean(0)).std()) or 1.0
+            points, guessed = self._points(filled.evaluated)
+            self._fit = KernelRidge(points, states - guessed)
+            left_out = (self._fit.left_out + guessed)[judged]
+            without, _ = decoded(mlm, left_out.to(states.dtype), asked.support)
         self.judgement = _judge(filled, asked, judged, truth, without)
 
     def table(self) -> tuple[Tensor, Tensor]:
@@ -272,7 +361,7 @@ class _Direction:
         where[self._filled.evaluated] = torch.arange(len(self._states))
         known = where[needed] >= 0
         states = self._states[where[needed[known]]]
-        if self._fit is None:
+        if self._fit is None and self._guess is None:
             known_rows, known_z = decoded(mlm, states, asked.support, asked.groups)
             rows = asked.groups.mean(asked.alone).to(known_rows).repeat(len(needed), 1)
             log_z = known_z.mean().repeat(len(needed))
@@ -280,15 +369,26 @@ class _Direction:
         else:
             every = torch.empty(len(needed), states.shape[1], dtype=states.dtype, device=states.device)
             every[known] = states
-            every[~known] = self._fit(self._features(needed[~known])).to(states.dtype)
+            every[~known] = self._completed(needed[~known]).to(states.dtype)
             rows, log_z = decoded(mlm, every, asked.support, asked.groups)
         if groups.ungrouped:
             return rows, log_z
         return _mean_rows(rows, group, len(groups)), _mean(log_z, group, len(groups))
 
-    def _features(self, tokens: Tensor) -> Tensor:
-        ids = self._filled.support.ids[tokens]
-        return self._mlm.input_embeddings[ids.to(self._mlm.device)].to(self._mlm.tables_on)
+    def _completed(self, tokens: Tensor) -> Tensor:
+        """Return the states for tokens that were not evaluated, [tokens, features]."""
+        points, guessed = self._points(tokens)
+        return guessed if self._fit is None else self._fit(points) + guessed
+
+    def _points(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what the regression learns from, and what it starts from, for tokens by index."""
+        ids = self._filled.support.ids[tokens].to(self._mlm.device)
+        embeddings = self._mlm.input_embeddings[ids].to(self._mlm.tables_on)
+        if self._guess is None:
+            return embeddings, torch.zeros((), device=embeddings.device)
+        guessed = self._guess(tokens)
+        standard = self._guess.standardised(embeddings)
+        return torch.cat([EMBEDDING_WEIGHT * standard, guessed / self._spread], -1), guessed
 
 
 def _judge(filled: Side, asked: Side, judged: slice, truth: Tensor, without: Tensor) -> Judgement:

@@ -85,7 +85,11 @@ def tables_fit(mlm: MaskedLM, rows: int, columns: int) -> bool:
 
 def both_blank(mlm: MaskedLM, cloze: Cloze, supports: Supports) -> tuple[Tensor, Tensor]:
     """Return log m(a) and log m(b): the model's answers with both blank, over the supports."""
-    states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
+    return answers(mlm, mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0], supports)
+
+
+def answers(mlm: MaskedLM, states: Tensor, supports: Supports) -> tuple[Tensor, Tensor]:
+    """Return the log-probabilities that the states at A and at B [2, features] come to, over the supports."""
     a, b = (
         mlm.decoder(support.ids)(state).to(mlm.tables_on).double().log_softmax(-1)
         for state, support in zip(states, supports, strict=True)

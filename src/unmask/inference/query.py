@@ -83,8 +83,9 @@ class Query:
     candidates: Candidates = field(
         default="auto",
         metadata=_spec(
-            Either((Whole(1), Word(("auto", "all")))),
-            "Tokens per blank that the model is asked about: a number, all, or auto.",
+            Either((Whole(0), Word(("auto", "all")))),
+            "Tokens per blank that the model is asked about: a number, all, or auto; 0 takes the pair "
+            "head's word.",
             "--candidates",
             "-k",
         ),

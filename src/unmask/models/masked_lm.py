@@ -30,6 +30,7 @@ from unmask.models.engine import ROWS_IN_CACHE, Encoder, read_encoder
 from unmask.models.hooks import input_of, output_cut, output_given
 from unmask.models.light import open_light
 from unmask.models.light.tokenizer import LightTokenizer
+from unmask.models.pair_head import PairHead
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze
 from unmask.text.vocabulary import Vocabulary
@@ -49,7 +50,12 @@ class MaskedLM:
         name: what to call it in reports.
         device: `auto`, `cpu`, `cuda`, `cuda:1`, `mps`.
         memory: what the work may take beyond the model itself, as in `4GB`.
+
+    Attributes:
+        pair_head: what predicts conditionals of pairs from one pass, if the model has such a head.
     """
+
+    pair_head: PairHead | None = None
 
     def __init__(
         self,

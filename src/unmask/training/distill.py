@@ -1,0 +1,255 @@
+"""Distilling a pair head from a model: read texts, ask the model, fit the head, write it with its card.
+
+    settings = DistillSettings(model="english", corpora=("wiki=wikipedia.txt.gz",))
+    distill(settings, Path("head"))
+
+The directory is a run (`unmask.runs`): what the model said is kept in parts, one record each, and the fit has
+a checkpoint, so that a killed run is resumed. At the end it holds `pair_head.safetensors` and its card,
+`README.md`; put the first beside a checkpoint's weights, or name it as `--pair-head`.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import UsageError
+from unmask.models.embedded import absolute, weights_digest
+from unmask.progress import Progress, silent
+from unmask.runs.disk import write_whole
+from unmask.runs.run import Run
+from unmask.runs.setting import setting
+from unmask.runs.settings_record import Kind
+from unmask.training.corpus import Corpus
+
+DISTILLATION = Kind("distillation of a pair head", records="parts.jsonl", prepared=("parts",))
+TEXTS_IN_A_PART = 500
+FEWEST_TEXTS = 40
+FEWEST_TARGETS = 64
+"""Held-out targets without which an error by distance would mean nothing."""
+
+
+@dataclass(frozen=True)
+class DistillSettings:
+    """One distillation."""
+
+    corpora: tuple[str, ...] = setting(
+        (), "NAME=FILE of text (.gz too): one paragraph or sequence per line. Repeatable."
+    )
+    model: str = setting("english", "The model: english, a checkpoint's directory, or a name on the hub.")
+    texts: int = setting(40_000, "Texts that the model is asked about, about five passes each.")
+    eval_texts: int = setting(1_000, "Texts held out, to stop early and to measure the error.")
+    max_length: int = setting(32, "Tokens of a text's own that are read.")
+    width: int = setting(768, "Features of the head's hidden layers.")
+    epochs: float = setting(6.0, "How often the fit goes through what the model said.")
+    batch_size: int = setting(256, "Targets per step.")
+    lr: float = setting(8e-4, "Peak learning rate.")
+    weight_decay: float = setting(0.02, "Weight decay.")
+    eval_steps: int = setting(250, "Steps between evaluations, each with a checkpoint.")
+    patience: int = setting(8, "Evaluations without a smaller held-out loss after which the fit stops.")
+    seed: int = setting(0, "Seed of the texts, the blanks, the fillings and the fit.")
+    device: str = setting("auto", "auto, cpu, cuda or mps.")
+    allow_pickle: bool = setting(False, "Read pickled weights, which can run code.", "--allow-pickle")
+
+    def __post_init__(self) -> None:
+        for name in ("texts", "eval_texts", "width", "batch_size", "eval_steps", "patience"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"expected {name} of at least 1, got {getattr(self, name)}")
+        for name in ("epochs", "lr"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise UsageError(f"expected {name} above 0, got {getattr(self, name)}")
+        if self.max_length < 4:
+            raise UsageError(f"expected a max_length of at least 4 tokens, got {self.max_length}")
+        if not 0 <= self.weight_decay < math.inf:
+            raise UsageError(f"expected a weight_decay of at least 0, got {self.weight_decay}")
+        if not 0 <= self.seed < 2**32:
+            raise UsageError(f"expected a seed from 0 to below 2^32, got {self.seed}")
+        if not self.corpora:
+            raise UsageError("expected at least one corpus: give --corpus NAME=FILE")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain data; weights and texts count by what they hold."""
+        texts = {corpus.name: corpus.fingerprint() for corpus in self.read_corpora()}
+        plain = asdict(self) | {"corpora": list(self.corpora), "model": absolute(self.model)}
+        return plain | {"weights": weights_digest(self.model), "digests": texts}
+
+    def read_corpora(self) -> list[Corpus]:
+        """Return the corpora that the settings name."""
+        return [Corpus.parse(text) for text in self.corpora]
+
+
+@dataclass(frozen=True)
+class Distilled:
+    """Where the head is, and what it comes to."""
+
+    head: Path
+    card: Any
+    history: list[dict[str, float]]
+
+
+def distill(
+    settings: DistillSettings,
+    out: Path,
+    *,
+    ray: str | None = None,
+    workers: int | None = None,
+    progress: Progress = silent,
+) -> Distilled:
+    """Train the pair head of a model; a directory that holds the same run is resumed."""
+    from unmask.models.load import load
+
+    mlm = load(settings.model, device=settings.device, allow_pickle=settings.allow_pickle, pair_head=None)
+    _check_model(mlm)
+    chosen = _choose_texts(settings)
+    tasks = [
+        {"key": f"{name}-{start}", "texts": texts[start : start + TEXTS_IN_A_PART]}
+        for name, texts in chosen.items()
+        for start in range(0, len(texts), TEXTS_IN_A_PART)
+    ]
+    with Run.in_directory(DISTILLATION, out, settings.to_dict()) as run:
+        (out / "parts").mkdir(exist_ok=True)
+        make_worker = partial(_asker, settings, None if ray else mlm)
+        for _ in run.work(
+            tasks,
+            make_worker,
+            keep=partial(_keep, out),
+            ray=ray,
+            workers=workers,
+            stage="parts",
+            progress=progress,
+        ):
+            pass
+        return _fit(settings, mlm, out, {record["key"]: record["targets"] for record in run}, progress)
+
+
+def _check_model(mlm: Any) -> None:
+    import torch
+
+    if mlm.output_weights(torch.zeros(1, dtype=torch.long)) is None:
+        raise UsageError(
+            f"the output layer of '{mlm.name}' is not linear in a state that unmask can read, so it "
+            "can have no pair head"
+        )
+
+
+def _choose_texts(settings: DistillSettings) -> dict[str, list[str]]:
+    """Draw the texts to learn from and those held out, as many of each corpus, no paragraph among both."""
+    rng = random.Random(settings.seed)
+    corpora = settings.read_corpora()
+    share = math.ceil((settings.texts + settings.eval_texts) / len(corpora))
+    kept = [text for corpus in corpora for text in _sample(_paragraphs(corpus), share, rng)]
+    kept = list(dict.fromkeys(kept))
+    if len(kept) < FEWEST_TEXTS:
+        raise UsageError(
+            f"expected at least {FEWEST_TEXTS} different paragraphs to distill from, got {len(kept)}: "
+            "give more text"
+        )
+    rng.shuffle(kept)
+    held_out = min(settings.eval_texts, max(FEWEST_TEXTS // 4, len(kept) // 10))
+    rest = kept[held_out:]
+    again = [rest[n % len(rest)] for n in range(settings.texts)]  # few texts: other blanks in each of them
+    return {"held-out": kept[:held_out], "train": again}
+
+
+def _sample(texts: Iterable[str], count: int, rng: random.Random) -> list[str]:
+    """Return so many texts of a stream, each with the same chance (Vitter's algorithm R)."""
+    kept: list[str] = []
+    for seen, text in enumerate(texts, 1):
+        if len(kept) < count:
+            kept.append(text)
+        elif (place := rng.randrange(seen)) < count:
+            kept[place] = text
+    return kept
+
+
+def _paragraphs(corpus: Corpus) -> Iterator[str]:
+    for document in corpus.documents():
+        yield from document
+
+
+def _asker(
+    settings: DistillSettings, mlm: Any | None
+) -> Callable[[list[dict[str, Any]]], list[dict[str, Any]]]:
+    """Return what asks the model about the texts of a part."""
+    from unmask.models.load import load
+    from unmask.training.pair_data import collect
+
+    known = mlm or load(
+        settings.model, device=settings.device, allow_pickle=settings.allow_pickle, pair_head=None
+    )
+
+    def ask(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        found = []
+        for task in tasks:
+            seed = f"{settings.seed} {task['key']}"
+            data = collect(known, task["texts"], max_length=settings.max_length, seed=seed)
+            found.append({"key": task["key"], "data": data})
+        return found
+
+    return ask
+
+
+def _keep(out: Path, found: dict[str, Any]) -> dict[str, Any]:
+    """Write what the model said of a part, and return its record."""
+    from safetensors.torch import save_file
+
+    data, key = found["data"], found["key"]
+    if data is not None:
+        part = out / "parts" / f"{key}.safetensors"
+        partial_file = part.with_suffix(".partial")
+        save_file(data.to_dict(), partial_file)
+        partial_file.replace(part)
+    return {"key": key, "targets": 0 if data is None else len(data)}
+
+
+def _fit(
+    settings: DistillSettings, mlm: Any, out: Path, targets: dict[str, int], progress: Progress
+) -> Distilled:
+    from unmask.models.pair_head import FILE, PairHeadCard, parameters_digest, save_pair_head
+    from unmask.training.pair_card import card_text
+    from unmask.training.pair_fit import FitSettings, PairFit
+
+    data, held_out = (_read(out, targets, name) for name in ("train-", "held-out-"))
+    if data is None or held_out is None or len(held_out) < FEWEST_TARGETS:
+        raise UsageError(
+            "the texts are too few or too short to distill from: expected several hundred of ten tokens "
+            "and more"
+        )
+    fields = FitSettings.__dataclass_fields__
+    wanted = FitSettings(**{name: getattr(settings, name) for name in fields})
+    fit = PairFit(mlm, data, held_out, wanted, out / "fit.pt")
+    history = fit.run(progress)
+    errors = fit.calibrate()
+    training = {
+        "texts": settings.texts,
+        "targets": len(data),
+        "steps": int(history[-1]["step"]),
+        "max_length": settings.max_length,
+        "corpora": [corpus.name for corpus in settings.read_corpora()],
+        "seed": settings.seed,
+    }
+    head = fit.head.cpu()
+    head.card = PairHeadCard(
+        settings.model, parameters_digest(mlm.model), data.states.shape[1], settings.width, training, errors
+    )
+    save_pair_head(head, out / FILE)
+    write_whole(out / "README.md", card_text(head.card, history))
+    return Distilled(out / FILE, head.card, history)
+
+
+def _read(out: Path, targets: dict[str, int], name: str) -> Any:
+    from safetensors.torch import load_file
+
+    from unmask.training.pair_data import PairData
+
+    files = [
+        out / "parts" / f"{key}.safetensors"
+        for key, count in sorted(targets.items())
+        if key.startswith(name) and count
+    ]
+    return PairData.joined([PairData(**load_file(file)) for file in files]) if files else None
