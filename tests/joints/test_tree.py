@@ -19,7 +19,6 @@ from unmask.joints import (
     PairEdge,
     TableJoint,
     TreeJoint,
-    maximum_spanning_tree,
 )
 from unmask.text.cloze import parse_blanks
 
@@ -261,6 +260,14 @@ def test_a_pair_whose_tokens_are_grouped_makes_an_edge_over_all_tokens(parent, m
     assert edge.evaluated.sum() >= 4
 
 
+@given(sizes=st.tuples(st.integers(1, 5), st.integers(1, 5)), seed=st.integers(0, 100_000))
+@some
+def test_the_mutual_information_of_an_edge_is_that_of_its_two_blanks(sizes, seed):
+    tree = draw(sizes, seed, edges=[(0, 1)])
+    found = tree.edge(1).mutual_information(tree.marginal(0).log_probs)
+    assert float(found) == pytest.approx(float(tree.mutual_information()), abs=1e-9)
+
+
 def test_extreme_logits_leave_every_number_finite():
     """Conditionals down to e^-1000, and a group of parents' tokens as unlikely as that."""
     tree = draw([6, 6, 6, 6], 1, spread=300.0)
@@ -290,59 +297,6 @@ def test_a_tree_as_deep_as_it_has_blanks_is_no_trouble():
     assert len({f.ids for f in best}) == 3
     assert float(tree.conditional(0, {blanks - 1: 1}).probs.sum()) == pytest.approx(1)
     assert float(tree.entropy()) > 0
-
-
-@given(blanks=st.integers(1, 6), seed=st.integers(0, 100_000), ties=st.booleans())
-@some
-def test_the_maximum_spanning_tree_is_the_best_of_all_trees(blanks, seed, ties):
-    values = torch.rand(blanks, blanks, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    values = (values * 3).floor() if ties else values  # zeros among them, which mean no edge to scipy
-    root = seed % blanks
-    edges = maximum_spanning_tree(values, root)
-    assert len(edges) == blanks - 1
-    reached = {root}
-    for parent, child in edges:
-        assert parent in reached
-        assert child not in reached
-        reached.add(child)
-    both = (values + values.T) / 2
-    pairs = list(itertools.combinations(range(blanks), 2))
-    sums = [
-        sum(float(both[p]) for p in s) for s in itertools.combinations(pairs, blanks - 1) if _joins(s, blanks)
-    ]
-    assert sum(float(both[e]) for e in edges) == pytest.approx(max(sums, default=0.0))
-
-
-def _joins(edges, blanks):
-    """Whether edges lead from the first blank to all others."""
-    reached = {0}
-    for _ in range(blanks):
-        reached |= {b for e in edges for b in e if reached & set(e)}
-    return len(reached) == blanks
-
-
-def test_blanks_that_tell_each_other_nothing_are_joined_to_their_neighbours():
-    assert maximum_spanning_tree(torch.zeros(5, 5), 2) == ((2, 1), (2, 3), (1, 0), (3, 4))
-    assert maximum_spanning_tree(torch.zeros(1, 1)) == ()
-    assert maximum_spanning_tree(torch.zeros(2, 2), 1) == ((1, 0),)
-    far = torch.zeros(4, 4)
-    far[0, 3] = far[3, 0] = 1e-30
-    assert (0, 3) in maximum_spanning_tree(far)
-
-
-@pytest.mark.parametrize(
-    "values", [torch.zeros(2, 3), torch.zeros(4), torch.zeros(0, 0), torch.full((3, 3), torch.nan)]
-)
-def test_what_is_no_table_of_mutual_informations_is_refused(values):
-    with pytest.raises(UsageError, match="mutual informations"):
-        maximum_spanning_tree(values)
-
-
-def test_too_many_blanks_and_no_such_root_are_refused():
-    with pytest.raises(UsageError, match="3,000"):
-        maximum_spanning_tree(torch.zeros(1, 1).expand(3000, 3000))
-    with pytest.raises(UsageError, match="no blank 3"):
-        maximum_spanning_tree(torch.zeros(3, 3), 3)
 
 
 @pytest.mark.parametrize(

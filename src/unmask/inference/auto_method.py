@@ -4,7 +4,7 @@ By method:
 
 - `ag`: the grid, if one that holds every token is affordable, and else the chain of pairs, which leaves
   nothing out;
-- `grid`, `chain`: as they say;
+- `grid`, `chain`, `tree`: as they say;
 - `product`: independent answers; `l2r`, `r2l`: the chain of single blanks in that order;
 - any other construction of a pair: the chain, its blocks of two made by that construction.
 
@@ -34,6 +34,8 @@ from unmask.inference.methods import CHAIN_OPTIONS
 from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, tokens_joined
 from unmask.inference.query import Query
 from unmask.inference.resolve import check_many_blanks
+from unmask.inference.tree import affordable_candidates as affordable_tree
+from unmask.inference.tree import tree_joint
 from unmask.joints.chain import Chain, Order
 from unmask.joints.fillings import Token
 from unmask.joints.grid import GridJoint
@@ -71,6 +73,8 @@ def joint_of_blanks(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progres
         return independent_joint(mlm, _noted(cloze, reason), supports, known)
     if method == "grid" or (method == "ag" and candidates == "auto" and _holds_all(supports)):
         return _grid(mlm, cloze, supports, outside, query, progress)
+    if method == "tree":
+        return _tree(mlm, cloze, supports, outside, query, progress)
     return _chain(mlm, cloze, supports, outside, query, progress)
 
 
@@ -96,13 +100,7 @@ def _grid(
     wanted = query.candidates if isinstance(query.candidates, int) else max(2, affordable_candidates(blanks))
     count = min(wanted, max(len(s) for s in supports))
     check_grid(blanks, count)
-    kept = tuple(
-        (
-            *(int(s.ids[s.index(token)]) for token in query.include),
-            *((cloze.truth[i],) if cloze.truth else ()),
-        )
-        for i, s in enumerate(supports)
-    )
+    kept = _included(cloze, supports, query)
     table = grid_conditionals(mlm, cloze, supports, count, include=kept, progress=progress)
     # what lies on no candidate: what the support leaves out, and what the grid leaves out of the support
     left = zip(outside, table.diagnostics.mass_outside_support, strict=True)
@@ -115,6 +113,43 @@ def _grid(
     )
     known = replace(table.diagnostics, mass_outside_support=missing, reason=reason)
     return GridJoint(replace(table, diagnostics=known, cloze=_noted(cloze, reason)), **options)
+
+
+def _included(cloze: Cloze, supports: tuple[Support, ...], query: Query) -> tuple[tuple[int, ...], ...]:
+    """Return the ids that are among the candidates of each blank, however unlikely they are."""
+    return tuple(
+        (
+            *(int(s.ids[s.index(token)]) for token in query.include),
+            *((cloze.truth[i],) if cloze.truth else ()),
+        )
+        for i, s in enumerate(supports)
+    )
+
+
+def _tree(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    supports: tuple[Support, ...],
+    outside: Sequence[float],
+    query: Query,
+    progress: Progress,
+) -> Joint:
+    wanted = query.candidates if isinstance(query.candidates, int) else affordable_tree(supports)
+    count = min(wanted, max(len(s) for s in supports))
+    reason = (
+        f"{_count(cloze)}: a tree of the blanks that tell each other most, {count} candidates per blank"
+        if len(supports) > 1
+        else "1 blank: the model's own answer, as by every method"
+    )
+    return tree_joint(
+        mlm,
+        _noted(cloze, reason),
+        supports,
+        count,
+        include=_included(cloze, supports, query),
+        diagnostics=Diagnostics(mass_outside_support=tuple(outside), reason=reason),
+        progress=progress,
+    )
 
 
 def _chain(

@@ -2,9 +2,8 @@
 
 A table q(child | parent) of V × V cells is large, and most of the parent's tokens are unlikely. So tokens of
 the parent may share a row: `group_of` maps each of them to its row, and only the rows are asked for, in
-blocks of a bounded number of cells. A likely token has a row of its own; all others condition as one, or as
-a few.
-Sums over the parent's tokens become sums over rows, and stay exact.
+blocks of a bounded number of cells. A likely token has a row of its own; the others condition as one, or as
+a few. Sums over the parent's tokens become sums over rows, and stay exact.
 
 - `EdgeTable` holds its rows. `EdgeTable.of_candidates` has one row for each candidate of the parent, and one
   for all its other tokens.
@@ -94,6 +93,12 @@ class EdgeConditionals(ABC):
             probs = block.exp()
             total -= (mass[rows[part]].exp() * torch.special.xlogy(probs, probs).sum(1)).sum()
         return total
+
+    def mutual_information(self, log_parent: Tensor) -> Tensor:
+        """Return how many nats parent and child tell of each other, the parent distributed as [parent]."""
+        probs = self.sum_over_parent(log_parent).exp()
+        alone: Tensor = -torch.special.xlogy(probs, probs).sum()
+        return (alone - self.entropy(log_parent)).clamp_min(0.0)
 
     def log_prob(self, parent: Tensor, child: Tensor) -> Tensor:
         """Return log q(child | parent) of pairs of tokens, [n]."""

@@ -96,8 +96,14 @@ def _of_pairs(p: PairJoint, q: PairJoint) -> Tensor:
 def _of_trees(p: TreeJoint, q: TreeJoint) -> Tensor:
     """Sum over the edges, if both trees have the same ones; else over all fillings."""
     check_same_supports(p, q)
-    if p.edges != q.edges:
-        return _by_enumeration(p, q)
+    if p.edges == q.edges:
+        return _along_edges(p, q)
+    summed: Tensor = _by_enumeration(p, q)
+    return summed
+
+
+def _along_edges(p: TreeJoint, q: TreeJoint) -> Tensor:
+    """Return the divergence of the roots, and the mean ones of the children given their parents."""
     total = _expected(p.marginal(p.root).log_probs, q.marginal(q.root).log_probs)
     for parent, child in p.edges:
         total = total + _of_edges(p.edge(child), q.edge(child), p.marginal(parent).log_probs)
@@ -107,13 +113,13 @@ def _of_trees(p: TreeJoint, q: TreeJoint) -> Tensor:
 @register_kl(TreeJoint, Independent)  # type: ignore[untyped-decorator]
 def _of_tree_from_product(p: TreeJoint, q: Independent) -> Tensor:
     check_same_supports(p, q)
-    return _of_trees(p, _product_on_edges(q, p))
+    return _along_edges(p, _product_on_edges(q, p))
 
 
 @register_kl(Independent, TreeJoint)  # type: ignore[untyped-decorator]
 def _of_product_from_tree(p: Independent, q: TreeJoint) -> Tensor:
     check_same_supports(p, q)
-    return _of_trees(_product_on_edges(p, q), q)
+    return _along_edges(_product_on_edges(p, q), q)
 
 
 def _product_on_edges(product: Independent, tree: TreeJoint) -> TreeJoint:

@@ -13,8 +13,9 @@ Which blanks are joined is chosen by `unmask.joints.spanning_tree` (Chow & Liu 1
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import permutations
 
 import torch
 from torch import Tensor
@@ -24,7 +25,7 @@ from unmask.errors import UsageError
 from unmask.joints.edge_conditionals import EdgeConditionals
 from unmask.joints.fillings import Value, index_fillings
 from unmask.joints.joint import Block, Joint
-from unmask.joints.spanning_tree import topological_order
+from unmask.joints.spanning_tree import Edges, maximum_spanning_tree, topological_order
 from unmask.joints.token_distribution import TokenDistribution
 from unmask.tables.pair_conditionals import row_blocks
 from unmask.text.cloze import Cloze
@@ -83,7 +84,7 @@ class TreeJoint(Joint):
         return self._order[0]
 
     @property
-    def edges(self) -> tuple[tuple[int, int], ...]:
+    def edges(self) -> Edges:
         """The edges (parent, child), parents before their children."""
         return tuple((self._parent[child], child) for child in self._order[1:])
 
@@ -243,6 +244,28 @@ class TreeJoint(Joint):
             kept = scores.topk(min(k, len(scores)))
             scores, which, tokens = kept.values, which[kept.indices], tokens[kept.indices]
         return scores, which, tokens
+
+
+def choose_edges(
+    alone: Sequence[Tensor], conditionals: Callable[[int, int], EdgeConditionals]
+) -> dict[tuple[int, int], EdgeConditionals]:
+    """Return the edges of the tree of blanks that tell each other most, from their conditionals.
+
+    The root is the blank of the lowest entropy.
+
+    Args:
+        alone: log-probabilities of each blank with all masked, [tokens] each.
+        conditionals: (parent, child) -> those of the child. They are asked for once for each ordered pair,
+            and again for the edges that are chosen, so that no more need be held.
+    """
+    blanks = len(alone)
+    information = torch.zeros(blanks, blanks, dtype=torch.float64)
+    if blanks > 2:  # two blanks have one tree
+        for parent, child in permutations(range(blanks), 2):
+            information[parent, child] = conditionals(parent, child).mutual_information(alone[parent])
+    entropies = torch.stack([-torch.special.xlogy(m.exp(), m.exp()).sum() for m in alone])
+    edges = maximum_spanning_tree(information, int(entropies.argmin()))
+    return {edge: conditionals(*edge) for edge in edges}
 
 
 def _only(token: int, tokens: int) -> Tensor:
