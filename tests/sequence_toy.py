@@ -8,6 +8,7 @@ from torch import Tensor
 from unmask.inference.grid_conditionals import grid_conditionals
 from unmask.inference.independent import independent_joint
 from unmask.inference.model_conditionals import ModelConditionals
+from unmask.inference.tree import tree_joint
 from unmask.joints.backoff import BackoffGrid, BackoffPair
 from unmask.joints.blank_conditionals import BlankConditionals
 from unmask.joints.chain import Chain
@@ -85,6 +86,10 @@ def _independent(mlm, blanks):
     return independent_joint(mlm, cloze_of(mlm, blanks), few(mlm, *range(3, 3 + blanks)))
 
 
+def _tree(mlm, blanks, candidates):
+    return tree_joint(mlm, cloze_of(mlm, blanks), few(mlm, *range(3, 3 + blanks)), candidates)
+
+
 JOINTS = {
     "table": _table,
     "grid": _grid,
@@ -96,6 +101,8 @@ JOINTS = {
     "backoff grid": _backoff_grid,
     "chain of backoff pairs": _chain_of_backoff_pairs,
     "independent": _independent,
+    "tree": partial(_tree, candidates=10),
+    "tree of two candidates": partial(_tree, candidates=2),
 }
 
 

@@ -35,8 +35,9 @@ def fill(
 ) -> Joint:
     """Return the joint distribution over the blanks of a text.
 
-    One blank needs no construction. More than two get the grid or the chain (`unmask.inference.auto_method`
-    says which). Options of the construction may also be given by their own names, as `order="ba"` for hcb.
+    One blank needs no construction. More than two get the grid, the chain or the tree
+    (`unmask.inference.auto_method` says which). Options of the construction may also be given by their own
+    names, as `order="ba"` for hcb.
     """
     return _joint_of_text(Query.of(text, query), parse_blanks, mlm, progress)
 

@@ -26,6 +26,7 @@ USES = {
     "mixture": ("torroba2023", "heckerman2000"),
     "grid": AG,
     "chain": ("torroba2023",),
+    "tree": ("chow1968", "pearl1988"),
     "learned": ("saunders1998", "efraimidis2006", "duffield2007", "horvitz1952"),
     # scores of sentences
     "pll": ("wang2019", "salazar2020"),

@@ -79,7 +79,7 @@ class Diagnostics:
 
     Attributes:
         conditionals: where they come from: `tables` (given), `exact` (every token), `cross` (some tokens, the
-            others completed), `grid`, `chain` or `product`.
+            others completed), `grid`, `chain`, `tree` or `product`.
         passes: forward passes of the model.
         candidates: tokens per blank that the model was asked about; None where that means nothing.
         completion: how the other tokens were completed, `learned` or `plain`.

@@ -55,7 +55,7 @@ def test_the_options_of_many_blanks_are_told_where_they_apply() -> None:
     for name, command in commands(typer.main.get_command(app)):
         told = {option.name: getattr(option, "help", "") or "" for option in command.params}
         if "method" in told and not name.startswith("unmask benchmark"):
-            assert "for three or more blanks also grid or chain" in told["method"], name
+            assert "for three or more blanks also grid, chain or tree" in told["method"], name
         if "options" in told:
             assert "three or more blanks: order, block, beam, pairs" in told["options"], name
         assert "a side" not in told.get("candidates", ""), name

@@ -18,6 +18,7 @@ from unmask.inference.resolve import supports_of
 from unmask.joints.chain import Chain
 from unmask.joints.grid import GridJoint
 from unmask.joints.independent import Independent
+from unmask.joints.tree import TreeJoint
 from unmask.text.cloze import parse_blanks
 
 THREE = "The [MASK] [MASK] is playing [MASK] the casino."
@@ -66,6 +67,7 @@ def test_a_grid_that_holds_every_token_is_taken_by_itself(bert):
         ("l2r", {}, Chain, 1),
         ("r2l", {}, Chain, 1),
         ("product", {}, Independent, None),
+        ("tree", {"candidates": 4}, TreeJoint, None),
     ],
 )
 def test_every_method_has_a_meaning_for_many_blanks(method, options, kind, block, bert):

@@ -74,6 +74,7 @@ OF_OTHER_METHODS = [
 ]
 OF_MANY_BLANKS = [
     ("grid", {"tolerance": 1}),
+    ("tree", {"block": 1}),
     ("chain", {"block": 3}),
     ("chain", {"block": True}),
     ("chain", {"beam": 0}),

@@ -14,7 +14,7 @@ from unmask.joints import estimate_kl_divergence
 
 BLANKS = [2, 3, 4]
 EXAMPLES = [(name, n) for name in JOINTS for n in BLANKS]
-SAME_SUPPORTS = ["chain", "chain by confidence", "chain of pairs", "independent"]
+SAME_SUPPORTS = ["chain", "chain by confidence", "chain of pairs", "independent", "tree"]
 """Joints of the same tokens, by different rules."""
 every_joint = pytest.mark.parametrize(("name", "blanks"), EXAMPLES)
 

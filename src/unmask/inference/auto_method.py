@@ -4,7 +4,7 @@ By method:
 
 - `ag`: the grid, if one that holds every token is affordable, and else the chain of pairs, which leaves
   nothing out;
-- `grid`, `chain`: as they say;
+- `grid`, `chain`, `tree`: as they say;
 - `product`: independent answers; `l2r`, `r2l`: the chain of single blanks in that order;
 - any other construction of a pair: the chain, its blocks of two made by that construction.
 
@@ -31,6 +31,8 @@ from unmask.inference.methods import CHAIN_OPTIONS
 from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, tokens_joined
 from unmask.inference.query import Query
 from unmask.inference.resolve import check_many_blanks, kept_tokens, supports_of
+from unmask.inference.tree import affordable_candidates as affordable_tree
+from unmask.inference.tree import tree_joint
 from unmask.joints.chain import Chain, Order
 from unmask.joints.grid import GridJoint
 from unmask.joints.joint import Joint
@@ -78,6 +80,8 @@ def joint_of_blanks(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progres
         return independent_joint(mlm, _noted(cloze, reason), supports, known)
     if method == "grid" or (method == "ag" and candidates == "auto" and _holds_all(supports)):
         return _grid(_Asked(mlm, cloze, query, supports, outside, progress))
+    if method == "tree":
+        return _tree(_Asked(mlm, cloze, query, supports, outside, progress))
     return _chain(_Asked(mlm, cloze, query, supports, outside, progress))
 
 
@@ -110,6 +114,26 @@ def _grid(asked: _Asked) -> Joint:
     )
     known = replace(table.diagnostics, mass_outside_support=missing, reason=reason)
     return GridJoint(replace(table, diagnostics=known, cloze=_noted(cloze, reason)), **options)
+
+
+def _tree(asked: _Asked) -> Joint:
+    mlm, cloze, query, supports, outside, progress = asked
+    wanted = query.candidates if isinstance(query.candidates, int) else affordable_tree(supports)
+    count = min(wanted, max(len(s) for s in supports))
+    reason = (
+        f"{_count(cloze)}: a tree of the blanks that tell each other most, {count} candidates per blank"
+        if len(supports) > 1
+        else "1 blank: the model's own answer, as by every method"
+    )
+    return tree_joint(
+        mlm,
+        _noted(cloze, reason),
+        supports,
+        count,
+        include=kept_tokens(query, cloze, Support.by_kind(mlm.vocabulary, query.support)),
+        diagnostics=Diagnostics(mass_outside_support=tuple(outside), reason=reason),
+        progress=progress,
+    )
 
 
 def _chain(asked: _Asked) -> Joint:

@@ -1,8 +1,8 @@
 """The methods that a query may name, and the options of each.
 
-A method is a construction of pairs (`unmask.joints.registry`), or `grid` or `chain`, which join any number
-of blanks. With three or more blanks a construction joins the pairs of a chain, so it has the chain's options,
-too.
+A method is a construction of pairs (`unmask.joints.registry`), or `grid`, `chain` or `tree`, which join any
+number of blanks. With three or more blanks a construction joins the pairs of a chain, so it has the chain's
+options, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from unmask.joints.options import declared_options, unknown_option
 from unmask.joints.registry import CONSTRUCTIONS
 from unmask.values import Several, Spec, ValueKind, Whole, Word
 
-BEYOND_PAIRS = ("grid", "chain")
+BEYOND_PAIRS = ("grid", "chain", "tree")
 ORDERS = ("left-to-right", "confidence")
 
 
@@ -51,6 +51,8 @@ def _tables_of_options(method: str, pairs: object) -> Iterator[Mapping[str, Spec
     """Yield the options of a method, its own first, then what it has where it joins the pairs of a chain."""
     if method == "grid":
         yield declared_options(GridJoint)
+        return
+    if method == "tree":
         return
     if method in CONSTRUCTIONS:
         yield declared_options(CONSTRUCTIONS[method])

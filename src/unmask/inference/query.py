@@ -66,8 +66,8 @@ class Query:
         default="ag",
         metadata=_spec(
             Word(_method_names),
-            "The construction of the joint ('unmask compare' shows them); for three or more blanks also grid "
-            "or chain.",
+            "The construction of the joint ('unmask compare' shows them); for three or more blanks also "
+            "grid, chain or tree.",
             "--method",
         ),
     )

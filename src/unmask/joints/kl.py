@@ -14,11 +14,13 @@ from torch import Tensor
 from torch.distributions import register_kl
 
 from unmask.errors import UsageError
+from unmask.joints.edge_conditionals import EdgeConditionals, EdgeTable
 from unmask.joints.fillings import whole_number
 from unmask.joints.independent import Independent
 from unmask.joints.joint import Joint, check_enumerable
 from unmask.joints.pair import PairJoint
 from unmask.joints.table import TokenDistribution
+from unmask.joints.tree import TreeJoint
 from unmask.tables.pair_conditionals import EVERYTHING, row_blocks
 
 
@@ -87,4 +89,59 @@ def _of_pairs(p: PairJoint, q: PairJoint) -> Tensor:
     for part in row_blocks(len(p.supports[0]), len(every)):
         rows_of_tokens = torch.arange(part.start, part.stop, device=every.device)
         total += _expected(p.log_tokens(rows_of_tokens, every), q.log_tokens(rows_of_tokens, every)).cpu()
+    return total
+
+
+@register_kl(TreeJoint, TreeJoint)  # type: ignore[untyped-decorator]
+def _of_trees(p: TreeJoint, q: TreeJoint) -> Tensor:
+    """Sum over the edges, if both trees have the same ones; else over all fillings."""
+    check_same_supports(p, q)
+    if p.edges == q.edges:
+        return _along_edges(p, q)
+    summed: Tensor = _by_enumeration(p, q)
+    return summed
+
+
+def _along_edges(p: TreeJoint, q: TreeJoint) -> Tensor:
+    """Return the divergence of the roots, and the mean ones of the children given their parents."""
+    total = _expected(p.marginal(p.root).log_probs, q.marginal(q.root).log_probs)
+    for parent, child in p.edges:
+        total = total + _of_edges(p.edge(child), q.edge(child), p.marginal(parent).log_probs)
+    return total
+
+
+@register_kl(TreeJoint, Independent)  # type: ignore[untyped-decorator]
+def _of_tree_from_product(p: TreeJoint, q: Independent) -> Tensor:
+    check_same_supports(p, q)
+    return _along_edges(p, _product_on_edges(q, p))
+
+
+@register_kl(Independent, TreeJoint)  # type: ignore[untyped-decorator]
+def _of_product_from_tree(p: Independent, q: TreeJoint) -> Tensor:
+    check_same_supports(p, q)
+    return _along_edges(_product_on_edges(p, q), q)
+
+
+def _product_on_edges(product: Independent, tree: TreeJoint) -> TreeJoint:
+    """Return a product as a tree in which no blank depends on its parent."""
+    edges = {
+        (parent, child): EdgeTable(
+            product.log_m[child][None], torch.zeros(len(tree.supports[parent]), dtype=torch.long)
+        )
+        for parent, child in tree.edges
+    }
+    return TreeJoint(product.log_m[tree.root], edges, tree.supports, method=product.method)
+
+
+def _of_edges(p: EdgeConditionals, q: EdgeConditionals, log_parent: Tensor) -> Tensor:
+    """Return the mean divergence of the child's distributions, the parent being distributed as [parent]."""
+    pairs = torch.stack([p.group_of, q.group_of], dim=1)
+    pairs, which = torch.unique(pairs[log_parent > -torch.inf], dim=0, return_inverse=True)
+    weights = torch.zeros(len(pairs), dtype=torch.float64)
+    weights.index_add_(0, which, log_parent[log_parent > -torch.inf].exp())
+    total = torch.zeros((), dtype=torch.float64)
+    for part in row_blocks(len(pairs), p.shape[1]):
+        log_p, log_q = p.log_rows(pairs[part, 0]), q.log_rows(pairs[part, 1])
+        gained = torch.where(log_p > -torch.inf, log_p.exp() * (log_p - log_q), 0.0)
+        total += weights[part] @ gained.sum(1)
     return total
