@@ -6,29 +6,21 @@ import pytest
 import torch
 
 import unmask
+from head_toy import with_head
 from unmask.errors import UsageError
 from unmask.inference.cross import cross_conditionals
 from unmask.inference.exact import exact_conditionals
 from unmask.joints.registry import CONSTRUCTIONS, construct
-from unmask.models.pair_head import HeldOut, PairHead, PairHeadCard
 from unmask.text.cloze import parse_blanks
 from unmask.text.support import Support
 
 TEXT = "a ___ b c ___ d"
-ERRORS = (HeldOut(1, 10, 0.2, 0.8, 0.1), HeldOut(3, 10, 0.05, 0.1, 0.02))
 
 
 @pytest.fixture(params=["bert", "roberta"])
 def mlm(request, mlm_of):
     """A tiny model with a head of random weights."""
-    found = copy.copy(mlm_of(request.param))
-    torch.manual_seed(1)
-    features = found.output_layer.weight.shape[1]
-    head = PairHead(features, found.input_embeddings.shape[1], 16)
-    torch.nn.init.normal_(head.out.weight, std=0.05)
-    head.card = PairHeadCard("m", "0", features, 16, {}, ERRORS)
-    found.pair_head = head.eval().requires_grad_(False)
-    return found
+    return with_head(mlm_of(request.param))
 
 
 @pytest.fixture

@@ -116,12 +116,13 @@ def _grid(asked: _Asked) -> Joint:
     return GridJoint(replace(table, diagnostics=known, cloze=_noted(cloze, reason)), **options)
 
 
-def _tree(asked: _Asked) -> Joint:
-    mlm, cloze, query, supports, outside, progress = asked
+def _tree(given: _Asked) -> Joint:
+    mlm, cloze, query, supports, outside, progress = given
     wanted = query.candidates if isinstance(query.candidates, int) else affordable_tree(supports)
     count = min(wanted, max(len(s) for s in supports))
+    asked = f"{count} candidates per blank" if count else "by the pair head's guesses"
     reason = (
-        f"{_count(cloze)}: a tree of the blanks that tell each other most, {count} candidates per blank"
+        f"{_count(cloze)}: a tree of the blanks that tell each other most, {asked}"
         if len(supports) > 1
         else "1 blank: the model's own answer, as by every method"
     )
@@ -167,8 +168,10 @@ def _chain(asked: _Asked) -> Joint:
     else:
         shown = "in the order " + ", ".join(str(b) for b in order)
     largest = max(supports, key=len)
-    joined = tokens_joined((largest, largest), count)
+    joined = tokens_joined((largest, largest), count or PAIR_CANDIDATES)
     on = "every token" if joined >= len(largest) else f"{joined} candidates per blank"
+    if count == 0:
+        on += " by the pair head's guesses"
     what = "single blanks" if block == 1 else f"pairs (joined by {pairwise}, {on})"
     reason = f"{_count(cloze)}: the chain of {what}, {shown}"
     if blanks == 1:  # a chain of nothing: there is no order, and no pair to join

@@ -50,10 +50,10 @@ from unmask.diagnostics import CompletionError, Diagnostics
 from unmask.errors import UsageError
 from unmask.inference.exact import Supports, answers, check_pair, decoded
 from unmask.inference.kernel_ridge import KernelRidge
+from unmask.inference.pair_guess import PairGuess, check_has_head
 from unmask.inference.query import Completion
 from unmask.inference.weighted_sampling import draw
 from unmask.models.masked_lm import MaskedLM
-from unmask.models.pair_head import PairHead
 from unmask.progress import Progress, silent
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.tables.token_groups import TokenGroups
@@ -144,8 +144,8 @@ def cross_conditionals(
     auto = candidates == "auto"
     first = FIRST_CANDIDATES if head is None else FIRST_WITH_HEAD
     wanted = min(first, most) if candidates == "auto" else candidates
-    if wanted == 0 and head is None:
-        raise UsageError(no_head(mlm, completion))
+    if wanted == 0:
+        check_has_head(mlm, completion)
     if not 0 <= wanted <= most:
         raise UsageError(f"expected from 1 to {most} candidates (the tokens a blank may hold), got {wanted}")
     if ungrouped is None:
@@ -155,7 +155,7 @@ def cross_conditionals(
     states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
     alone = answers(mlm, states, supports)
     asker = _Asker(mlm, cloze, progress)
-    guesses = [None if head is None else Guess(mlm, head, cloze, states, supports[n], n) for n in (0, 1)]
+    guesses = [None if head is None else PairGuess(mlm, cloze, states, n, 1 - n) for n in (0, 1)]
     while True:
         sides = _sides(supports, alone, wanted, completion, include, ungrouped, seed)
         a_given_b, b_given_a = (
@@ -265,55 +265,6 @@ class Judgement(NamedTuple):
     shift: float
 
 
-class Guess:
-    """What the pair head guesses of the states at one blank, given tokens at the other.
-
-    Args:
-        mlm: the model.
-        head: its pair head.
-        cloze: the text.
-        states: those at the two blanks, both masked, [2, features].
-        support: the tokens of the blank that is filled.
-        filled: which of the two that is.
-    """
-
-    def __init__(
-        self, mlm: MaskedLM, head: PairHead, cloze: Cloze, states: Tensor, support: Support, filled: int
-    ) -> None:
-        self._mlm, self._head, self._support = mlm, head, support
-        self._there, self._here = states[filled], states[1 - filled]
-        self._distance = cloze.blanks[1 - filled] - cloze.blanks[filled]
-
-    def __call__(self, tokens: Tensor) -> Tensor:
-        """Return the states for tokens, given as indices into the support, [tokens, features]."""
-        ids = self._support.ids[tokens].to(self._mlm.device)
-        embeddings = self._mlm.input_embeddings[ids].float()
-        found = self._head.states(self._there.float(), self._here.float(), embeddings, self._distance)
-        return found.to(self._mlm.tables_on)
-
-    def standardised(self, embeddings: Tensor) -> Tensor:
-        """Return embeddings [tokens, features] as the head reads them."""
-        mean, std = (x.to(embeddings) for x in (self._head.embedding_mean, self._head.embedding_std))
-        return (embeddings - mean) / std
-
-    @property
-    def judgement(self) -> Judgement:
-        """The error of the head on held-out text at this distance."""
-        assert self._head.card is not None
-        error = self._head.card.at(self._distance)
-        return Judgement(error.kl, error.shift)
-
-
-def no_head(mlm: MaskedLM, completion: Completion = "learned") -> str:
-    """Say why there must be candidates."""
-    if completion == "plain":
-        return "the plain completion needs at least 1 candidate: candidates=0 goes with the learned one"
-    return (
-        f"candidates=0 needs a pair head, and the model '{mlm.name}' has none: make one with unmask distill "
-        f"--model {mlm.name} --corpus NAME=FILE --out DIRECTORY"
-    )
-
-
 class _Direction:
     """What one blank says given the tokens of the other, some of them evaluated.
 
@@ -328,7 +279,7 @@ class _Direction:
         asked: Side,
         states: Tensor,
         completion: Completion,
-        guess: Guess | None = None,
+        guess: PairGuess | None = None,
     ) -> None:
         """`states` are those at the asked blank for the evaluated tokens, [evaluated, features]."""
         self._mlm, self._filled, self._asked, self._states = mlm, filled, asked, states
@@ -339,14 +290,17 @@ class _Direction:
         if not filled.open:
             return  # nothing to complete
         if len(states) < 2 and completion == "learned":  # nothing to learn from
-            self.judgement = None if guess is None else guess.judgement
+            self.judgement = None if guess is None else Judgement(guess.error.kl, guess.error.shift)
             return
         judged = slice(len(filled.likely), None) if len(filled.random) else slice(None)
         truth, _ = decoded(mlm, states, asked.support)
         without = asked.alone.to(truth).expand_as(truth[judged])
         if completion == "learned":
             if guess is not None:
-                self._spread = float((guessed := guess(filled.evaluated)).sub(guessed.mean(0)).std()) or 1.0
+                self._spread = (
+                    float((guessed := guess(filled.support.ids[filled.evaluated])).sub(guessed.mean(0)).std())
+                    or 1.0
+                )
             points, guessed = self._points(filled.evaluated)
             self._fit = KernelRidge(points, states - guessed)
             left_out = (self._fit.left_out + guessed)[judged]
@@ -386,7 +340,7 @@ class _Direction:
         embeddings = self._mlm.input_embeddings[ids].to(self._mlm.tables_on)
         if self._guess is None:
             return embeddings, torch.zeros((), device=embeddings.device)
-        guessed = self._guess(tokens)
+        guessed = self._guess(ids)
         standard = self._guess.standardised(embeddings)
         return torch.cat([EMBEDDING_WEIGHT * standard, guessed / self._spread], -1), guessed
 

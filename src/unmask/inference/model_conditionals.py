@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from unmask.inference.exact import exact_conditionals
+from unmask.inference.pair_guess import PairGuess, check_has_head
 from unmask.joints.backoff import BackoffPair
 from unmask.joints.blank_conditionals import MASKED, BlankConditionals
 from unmask.joints.joint import Joint
@@ -35,7 +36,7 @@ class ModelConditionals(BlankConditionals):
         cloze: the text.
         supports: the tokens that each blank may hold.
         method: the construction that joins two blanks.
-        candidates: tokens per blank on which they are joined.
+        candidates: tokens per blank on which they are joined; 0 joins as many by the pair head's guesses.
         options: of that construction.
         states: the model's states at the blanks, all of them masked, [blanks, features], if they are known.
         parent: conditionals whose passes these count as, too.
@@ -57,6 +58,9 @@ class ModelConditionals(BlankConditionals):
     ) -> None:
         super().__init__(supports, cloze)
         self.mlm = mlm
+        if candidates == 0:
+            check_has_head(mlm)
+        self._guesses = candidates == 0
         self._method, self._candidates, self._options = method, candidates, options or {}
         self._states, self._parent = states, parent
         self._decoders = {s: mlm.decoder(s.ids) for s in set(supports)}
@@ -77,15 +81,25 @@ class ModelConditionals(BlankConditionals):
     def log_probs_of_all(self, states: Tensor) -> list[Tensor]:
         """Return the log-probabilities of every blank from one pass per state, [states, support] each."""
         self.count_passes(len(states))
-        if self._states is not None and bool((states == MASKED).all()):
+        all_masked = bool((states == MASKED).all())
+        if self._states is not None and all_masked:
             seen = self._states.expand(len(states), *self._states.shape)
         else:
             seen = self.mlm.states_at(self._texts(states), self.positions)
+            if all_masked:
+                self._states = seen[0]
         return [self._decode(seen[:, blank], blank).double().log_softmax(-1) for blank in range(self.blanks)]
 
     @torch.inference_mode()
     def logits_given(self, filled: int, token_ids: Tensor, blank: int) -> Tensor:
         """Return the logits of one blank when another holds each token, others masked, [tokens, support]."""
+        if self._guesses:
+            if self._states is None:
+                self.log_probs_of_all(self.all_masked)
+            assert self._states is not None
+            return self._decode(
+                PairGuess(self.mlm, self.cloze, self._states, filled, blank)(token_ids), blank
+            )
         self.count_passes(len(token_ids))
         return self._decode(
             self.mlm.filled_states(self.cloze, filled, token_ids, self.positions[blank]), blank
@@ -112,6 +126,9 @@ class ModelConditionals(BlankConditionals):
     def pair_joint(self) -> Joint:
         """Make the joint of a text's two blanks: of all pairs if there are few tokens, else backing off."""
         a, b = self.supports
+        if self._guesses:
+            joined = tokens_joined((a, b), PAIR_CANDIDATES)
+            return BackoffPair(self, method=self._method, candidates=joined, **self._options)
         if tokens_joined((a, b), self._candidates) > self._candidates:
             table = exact_conditionals(self.mlm, self.cloze, (a, b))
             self.count_passes(table.diagnostics.passes)

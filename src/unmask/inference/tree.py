@@ -20,10 +20,12 @@ from torch import Tensor
 
 from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
+from unmask.inference.pair_guess import PairGuess, check_has_head
 from unmask.joints.edge_conditionals import EdgeTable
 from unmask.joints.tree import TreeJoint, choose_edges
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
+from unmask.tables.token_groups import TokenGroups
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
@@ -32,6 +34,8 @@ TREE_CANDIDATES = 16
 AFFORDABLE_PASSES = 2048
 """`auto` takes every token as a candidate up to this many passes."""
 MOST_PASSES = 8192
+OWN_ROWS, SHARED_ROWS = 256, 32
+"""Of a parent with guessed conditionals: how many tokens have their own row, and rows of the others."""
 MOST_BLANKS = 64
 """The most blanks: the conditionals of all pairs are compared."""
 
@@ -79,14 +83,14 @@ def tree_joint(
         mlm: the model.
         cloze: a text with one or more blanks.
         supports: the tokens that each may hold.
-        candidates: how many tokens of each blank are asked about.
+        candidates: how many tokens of each blank are asked about; 0 takes the pair head's guesses.
         include: token ids that must be among them, for each blank.
         diagnostics: what is known beforehand; the passes and the candidates are added.
         progress: told of the forward passes.
     """
     blanks = len(supports)
-    if candidates < 1:
-        raise UsageError(f"expected at least 1 candidate per blank, got {candidates}")
+    if candidates < 0:
+        raise UsageError(f"expected at least 1 candidate per blank, or 0 with a pair head, got {candidates}")
     candidates = min(candidates, max(len(support) for support in supports))
     check_tree(blanks, candidates)
     decoders = [mlm.decoder(support.ids) for support in supports]
@@ -94,8 +98,12 @@ def tree_joint(
     def logits(states: Tensor, blank: int) -> Tensor:
         return decoders[blank](states).to(mlm.tables_on).float().cpu()
 
+    if candidates == 0:
+        check_has_head(mlm)
     masked = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
     alone = [logits(masked[i], i).double().log_softmax(-1) for i in range(blanks)]
+    if candidates == 0:
+        return _guessed_tree(mlm, cloze, supports, masked, alone, include, diagnostics or Diagnostics())
     kept = [
         s.indices(s.likeliest(log_m, candidates, include[i] if include else ()).ids)
         for i, (s, log_m) in enumerate(zip(supports, alone, strict=True))
@@ -117,5 +125,49 @@ def tree_joint(
         conditionals="tree",
         passes=(diagnostics.passes if diagnostics else 0) + 1 + sum(len(states) for states in filled),
         candidates=candidates,
+    )
+    return TreeJoint(alone[root], edges, supports, diagnostics=known, cloze=cloze)
+
+
+def _guessed_tree(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    supports: tuple[Support, ...],
+    states: Tensor,
+    alone: Sequence[Tensor],
+    include: Sequence[Sequence[int]] | None,
+    diagnostics: Diagnostics,
+) -> TreeJoint:
+    """Return the tree of the pair head's guesses: no pass but the one with all blanks masked.
+
+    The likeliest tokens of a parent, and those included, have a row of their own; the others share one with
+    others of like probability, which is that of their mean embedding.
+    """
+    decoders = [mlm.decoder(support.ids) for support in supports]
+
+    def edge(parent: int, child: int, own: int, shared: int, kept: Sequence[int]) -> EdgeTable:
+        support, guess = supports[parent], PairGuess(mlm, cloze, states, parent, child)
+        single = support.indices(support.likeliest(alone[parent], own, kept).ids)
+        groups = TokenGroups.by_probability(alone[parent], single, shared)
+        embeddings = mlm.input_embeddings[support.ids.to(mlm.device)].float()
+        total = embeddings.new_zeros(len(groups), embeddings.shape[1])
+        total.index_add_(0, groups.group_of.to(total.device), embeddings)
+        rows = guess.of_embeddings(total / groups.counts[:, None].to(total))
+        logits = decoders[child](rows.to(mlm.device)).to(mlm.tables_on).float().cpu()
+        return EdgeTable(logits, groups.group_of, torch.zeros(len(groups), dtype=torch.bool))
+
+    def whole(parent: int, child: int) -> EdgeTable:
+        return edge(parent, child, OWN_ROWS, SHARED_ROWS, include[parent] if include else ())
+
+    edges = choose_edges(alone, whole, lambda parent, child: edge(parent, child, TREE_CANDIDATES, 1, ()))
+    root = next(iter(edges), (0, 0))[0]
+    errors = [PairGuess(mlm, cloze, states, parent, child).error.shift for parent, child in edges]
+    known = replace(
+        diagnostics,
+        conditionals="tree",
+        passes=diagnostics.passes + 1,
+        candidates=0,
+        estimated_error=sum(errors),
+        estimated_from="pair head",
     )
     return TreeJoint(alone[root], edges, supports, diagnostics=known, cloze=cloze)

@@ -247,7 +247,9 @@ class TreeJoint(Joint):
 
 
 def choose_edges(
-    alone: Sequence[Tensor], conditionals: Callable[[int, int], EdgeConditionals]
+    alone: Sequence[Tensor],
+    conditionals: Callable[[int, int], EdgeConditionals],
+    compared: Callable[[int, int], EdgeConditionals] | None = None,
 ) -> dict[tuple[int, int], EdgeConditionals]:
     """Return the edges of the tree of blanks that tell each other most, from their conditionals.
 
@@ -257,12 +259,14 @@ def choose_edges(
         alone: log-probabilities of each blank with all masked, [tokens] each.
         conditionals: (parent, child) -> those of the child. They are asked for once for each ordered pair,
             and again for the edges that are chosen, so that no more need be held.
+        compared: smaller ones to compare the pairs by, where those of the edges are large.
     """
     blanks = len(alone)
     information = torch.zeros(blanks, blanks, dtype=torch.float64)
     if blanks > 2:  # two blanks have one tree
         for parent, child in permutations(range(blanks), 2):
-            information[parent, child] = conditionals(parent, child).mutual_information(alone[parent])
+            of_pair = (compared or conditionals)(parent, child)
+            information[parent, child] = of_pair.mutual_information(alone[parent])
     entropies = torch.stack([-torch.special.xlogy(m.exp(), m.exp()).sum() for m in alone])
     edges = maximum_spanning_tree(information, int(entropies.argmin()))
     return {edge: conditionals(*edge) for edge in edges}

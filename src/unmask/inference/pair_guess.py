@@ -1,0 +1,62 @@
+"""PairGuess: what the pair head makes of one blank of a text when another one is filled, without a pass."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unmask.errors import UsageError
+from unmask.models.masked_lm import MaskedLM
+from unmask.models.pair_head import HeldOut, PairHead
+from unmask.text.cloze import Cloze
+
+
+def check_has_head(mlm: MaskedLM, completion: str = "learned") -> PairHead:
+    """Return the model's pair head; raise if there is none, or if it would not be asked."""
+    if completion == "plain":
+        raise UsageError(
+            "the plain completion needs at least 1 candidate: candidates=0 goes with the learned one"
+        )
+    if mlm.pair_head is None:
+        raise UsageError(
+            f"candidates=0 needs a pair head, and the model '{mlm.name}' has none: make one with unmask "
+            f"distill --model {mlm.name} --corpus NAME=FILE --out DIRECTORY"
+        )
+    return mlm.pair_head
+
+
+class PairGuess:
+    """The head's guesses of the states at one blank, for tokens in another one.
+
+    Args:
+        mlm: a model with a pair head.
+        cloze: the text.
+        states: those at its blanks, all of them masked, [blanks, features].
+        filled, asked: which blank is filled, and which is asked.
+    """
+
+    def __init__(self, mlm: MaskedLM, cloze: Cloze, states: Tensor, filled: int, asked: int) -> None:
+        self._mlm, self._head = mlm, check_has_head(mlm)
+        self._there, self._here = states[filled].float(), states[asked].float()
+        self._distance = cloze.blanks[asked] - cloze.blanks[filled]
+
+    def __call__(self, token_ids: Tensor) -> Tensor:
+        """Return the states at the asked blank for tokens in the filled one, [tokens, features]."""
+        return self.of_embeddings(self._mlm.input_embeddings[token_ids.to(self._mlm.device)])
+
+    @torch.inference_mode()
+    def of_embeddings(self, embeddings: Tensor) -> Tensor:
+        """Return the states for tokens of these input embeddings, [tokens, features]."""
+        found = self._head.states(self._there, self._here, embeddings.float(), self._distance)
+        return found.to(self._mlm.tables_on)
+
+    def standardised(self, embeddings: Tensor) -> Tensor:
+        """Return embeddings [tokens, features] as the head reads them."""
+        mean, std = (x.to(embeddings) for x in (self._head.embedding_mean, self._head.embedding_std))
+        return (embeddings - mean) / std
+
+    @property
+    def error(self) -> HeldOut:
+        """The error that the head had on held-out text at this distance."""
+        assert self._head.card is not None
+        return self._head.card.at(self._distance)

@@ -1,0 +1,27 @@
+"""A tiny model with a pair head of random weights."""
+
+import copy
+
+import torch
+
+from unmask.models.masked_lm import MaskedLM
+from unmask.models.pair_head import HeldOut, PairHead, PairHeadCard, parameters_digest
+
+ERRORS = (HeldOut(1, 10, 0.2, 0.8, 0.1), HeldOut(3, 10, 0.05, 0.1, 0.02))
+
+
+def random_head(mlm: MaskedLM, seed: int = 0) -> PairHead:
+    """A head that changes what a model says, and says that it belongs to it."""
+    torch.manual_seed(seed)
+    features = mlm.output_layer.weight.shape[1]
+    head = PairHead(features, mlm.input_embeddings.shape[1], 16)
+    torch.nn.init.normal_(head.out.weight, std=0.1)
+    head.card = PairHeadCard("m", parameters_digest(mlm.model), features, 16, {"texts": 1}, ERRORS)
+    return head.eval().requires_grad_(False)
+
+
+def with_head(mlm: MaskedLM, seed: int = 0) -> MaskedLM:
+    """The model with a head, the given one left as it is."""
+    found = copy.copy(mlm)
+    found.pair_head = random_head(mlm, seed)
+    return found
