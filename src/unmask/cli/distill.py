@@ -38,8 +38,3 @@ def distill(
         if error.distance in (1, 2, 4, 8, 16, 32):
             say(f"distance {error.distance:>2}: KL {error.kl:.3f}, without the head {error.kl_without:.3f}")
     say(f"pair head: {made.head}")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(name="distill")(distill)

@@ -25,6 +25,13 @@ Memory = Annotated[str, typer.Option("--memory", help="What the work may take be
 AllowPickle = Annotated[
     bool, typer.Option("--allow-pickle", help="Read pickled weights, which can run code.")
 ]
+PairHead = Annotated[
+    str,
+    typer.Option(
+        "--pair-head",
+        help="What 'unmask distill' made: a file; auto (beside the weights, if there); or none.",
+    ),
+]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Ray workers [default: one for each GPU, or CPU].")
 ]
@@ -63,11 +70,14 @@ class ModelOptions(EncoderOptions):
     """The same for commands that run the whole model, within a budget of memory."""
 
     memory: Memory = "4GB"
+    pair_head: PairHead = "auto"
 
     @property
     def loading(self) -> dict[str, Any]:
         """How the model is opened: the keyword arguments of `unmask.load`."""
-        return {"device": self.device, "memory": self.memory, "allow_pickle": self.allow_pickle}
+        head = None if self.pair_head == "none" else self.pair_head
+        opened = {"device": self.device, "memory": self.memory, "allow_pickle": self.allow_pickle}
+        return opened | {"pair_head": head}
 
     def open(self, bar: Progress) -> MaskedLM:
         """Open the model."""

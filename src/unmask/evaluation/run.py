@@ -35,6 +35,7 @@ from unmask.lazy import require
 from unmask.models.embedded import absolute
 from unmask.models.load import load
 from unmask.models.masked_lm import DEFAULT_MEMORY, MaskedLM
+from unmask.models.pair_head import parameters_digest
 from unmask.progress import Progress, silent
 from unmask.runs.cost import cost
 from unmask.runs.disk import write_whole
@@ -61,6 +62,7 @@ def evaluate(
     device: str = "auto",
     memory: int | str = DEFAULT_MEMORY,
     allow_pickle: bool = False,
+    pair_head: str | Path | None = "auto",
     ray: str | None = None,
     workers: int | None = None,
     progress: Progress = silent,
@@ -70,7 +72,7 @@ def evaluate(
     Args:
         settings: what is measured on what.
         out: the directory. A directory that holds the same run is resumed.
-        device, memory, allow_pickle: as for `unmask.load`.
+        device, memory, allow_pickle, pair_head: as for `unmask.load`.
         ray: the address of a Ray cluster, or `local` for one on this machine; None for this process alone.
         workers: how many Ray workers; by default as many as the cluster has GPUs, or CPUs.
         progress: told of the examples.
@@ -80,9 +82,8 @@ def evaluate(
     directory = Path(out)
     read_settings(EVALUATION, directory)  # refuse what is something else's before any work
     sentences = read_sentences(settings.data)
-    open_model = partial(
-        load, absolute(settings.model), device=device, memory=memory, allow_pickle=allow_pickle
-    )
+    loading = {"device": device, "memory": memory, "allow_pickle": allow_pickle, "pair_head": pair_head}
+    open_model = partial(load, absolute(settings.model), **loading)  # type: ignore[arg-type]
     mlm = open_model()
     examples, passed = draw_examples(
         sentences.texts,
@@ -106,6 +107,8 @@ def evaluate(
         "drawn": len(examples),
         "skipped": sentences.skipped | passed,
     }
+    if mlm.pair_head is not None:
+        record["pair_head"] = parameters_digest(mlm.pair_head)
     if ray is not None:
         del mlm, evaluator  # each worker loads the model, and this process needs it no longer
     with Run.in_directory(EVALUATION, directory, record) as run:

@@ -52,6 +52,7 @@ class ScoreSettings:
     device: str = "auto"
     memory: str = "4GB"
     allow_pickle: bool = False
+    pair_head: str | None = "auto"
 
     def check(self) -> None:
         """Refuse what can't be, before a model is loaded."""
@@ -62,13 +63,14 @@ class ScoreSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the records depend on as plain data; the weights count by what they hold."""
-        fixed = {name: value for name, value in asdict(self).items() if name not in ("device", "memory")}
+        free = {"device", "memory"} | ({"pair_head"} if self.candidates else set())
+        fixed = {name: value for name, value in asdict(self).items() if name not in free}
         return fixed | {"scores": list(self.scores), "weights": weights_digest(self.model)}
 
 
 def make_scorer(settings: ScoreSettings) -> Scorer:
     """Load the model and return what scores lines with it; also what a worker of a cluster does first."""
-    where = {name: getattr(settings, name) for name in ("device", "memory", "allow_pickle")}
+    where = {name: getattr(settings, name) for name in ("device", "memory", "allow_pickle", "pair_head")}
     return LineScorer(load(settings.model, **where), settings)
 
 
