@@ -289,6 +289,9 @@ def test_tokens_outside_the_table_are_refused():
         None,
         {},
         1.5,
+        np.array(["man", "is"]),
+        np.array([0, None], dtype=object),
+        ["\ud800", 0],
     ],
 )
 def test_what_is_no_filling_is_refused(value):
@@ -297,12 +300,26 @@ def test_what_is_no_filling_is_refused(value):
         joint.log_prob(value)
 
 
-@pytest.mark.parametrize("shape", [-1, (2, -1), 1.0, True, "3", None, 10**12, (10**6, 10**6)])
+@pytest.mark.parametrize(
+    "shape", [-1, (2, -1), 1.0, True, "3", None, 10**12, 10**30, (10**6, 10**6), (0, 10**30)]
+)
 def test_what_is_no_sample_shape_is_refused(shape):
     joint = construct("l2r", reference.draw(3, 4, 1.0, seed=0))
     for distribution in (joint, joint.marginal(0)):
         with pytest.raises(UsageError):
             distribution.sample(shape)
+
+
+def test_numbers_of_numpy_are_taken_wherever_numbers_are():
+    joint = construct("l2r", reference.draw(3, 4, 1.0, seed=0))
+    expected = joint.log_prob([1, 2])
+    for value in (np.array([1, 2]), np.array([1, 2], dtype=np.uint8), [np.int32(1), np.int64(2)]):
+        assert joint.log_prob(value) == expected
+    for shape in (np.int64(6), (np.int8(2), np.int16(3)), np.array([2, 3])):
+        assert joint.sample(shape).numel() == 12
+    assert len(joint.top(np.int64(2))) == 2
+    given = joint.conditional(np.int64(1), {np.int64(0): np.int64(2)})
+    assert given.log_probs.equal(joint.conditional(1, {0: 2}).log_probs)
 
 
 @pytest.mark.parametrize("k", [0, -1, 1.0, True, "3", None])

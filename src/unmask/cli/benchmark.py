@@ -12,6 +12,7 @@ from unmask.cli import options as o
 from unmask.cli.terminal import Ticker, print_json, print_table, say, tell
 from unmask.errors import UsageError
 from unmask.runs.cluster import check_workers
+from unmask.values import plural
 
 benchmarks = typer.Typer(
     name="benchmark",
@@ -78,8 +79,8 @@ def blimp(
         rows.append([term, str(row["pairs"]), *(_interval(row[name], 100) for name in settings.scores)])
     if answer["not_scored"]:
         why = "with a sentence that can't be scored (empty, beyond the window, or with a blank)"
-        tell([f"left out: {answer['not_scored']} pairs {why}"])
-    title = f"BLiMP accuracy in % with 95 % intervals, {answer['pairs']} pairs, model {model}"
+        tell([f"left out: {plural(answer['not_scored'], 'pair')} {why}"])
+    title = f"BLiMP accuracy in % with 95 % intervals, {plural(answer['pairs'], 'pair')}, model {model}"
     print_table(
         title, ["phenomenon", "pairs", *settings.scores], rows, set(range(1, 2 + len(settings.scores)))
     )
