@@ -182,6 +182,7 @@ def test_compatible_conditionals_are_recovered(name, rows, columns, spread, seed
     np.testing.assert_allclose(np.exp(whole(joint)), truth.reshape(rows, columns), atol=1e-6)
 
 
+@pytest.mark.slow
 @every_construction
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_violently_peaked_logits_leave_every_number_finite(name, options, dtype):
@@ -223,6 +224,7 @@ def test_streaming_over_many_blocks_changes_nothing(name, options, monkeypatch):
     assert [f.ids for f in again.top(9)] == expected[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(CONSTRUCTIONS))
 def test_no_table_of_all_pairs_is_held(name):
     """A block that is asked for while streaming never has more cells than the bound."""

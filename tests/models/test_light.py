@@ -50,6 +50,7 @@ def test_a_plain_bert_is_opened_by_the_light_engine(both, name):
     assert light.vocabulary.unused_ids == full.vocabulary.unused_ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_both_engines_give_the_same_logits(both, name):
     light, full = both(name)
@@ -72,6 +73,7 @@ def test_both_engines_read_a_text_alike(both, name, text):
     assert light.tokenize(text) == full.tokenize(text)
 
 
+@pytest.mark.slow
 @given(text=st.text(max_size=40))
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_both_engines_read_any_text_alike(text):

@@ -91,6 +91,7 @@ class TestAnswers:
 
 
 class TestBatches:
+    @pytest.mark.slow
     def test_batches_of_any_size_give_the_same_answer(
         self, architecture: str, mlm: MaskedLM, checkpoint: Paths
     ) -> None:
