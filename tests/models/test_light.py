@@ -167,7 +167,7 @@ import sys
 import unmask
 text = "The [MASK] [MASK] in the pool."
 joint = unmask.fill(text, candidates=8, support=50)
-joint.log_prob(["man", "is"]), joint.log_prob(joint.sample((2, 2))), joint.top(1), joint.entropy()
+joint.log_prob(list(joint.top(1)[0].tokens)), joint.log_prob(joint.sample((2, 2))), joint.entropy()
 for method in ("grid", "chain"):
     joint = unmask.fill("The [MASK] [MASK] [MASK] pool.", candidates=4, support=20, method=method)
     joint.log_prob(joint.top(1)[0].ids)

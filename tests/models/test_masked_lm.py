@@ -113,7 +113,20 @@ class TestBatches:
             small.states(texts(mlm, architecture), A)
 
     @pytest.mark.parametrize(
-        "memory", ["lots", "4 gallons", "0GB", "-1GB", 0, -5, "", "9" * 5000, 10**5000, 4e9, True]
+        "memory",
+        [
+            "lots",
+            "4 gallons",
+            "0GB",
+            "-1GB",
+            0,
+            -5,
+            "",
+            "9" * 5000,
+            pytest.param(10**5000, id="huge"),
+            4e9,
+            True,
+        ],
     )
     def test_an_amount_of_memory_must_be_one(self, memory: int | str, mlm_of: Models) -> None:
         with pytest.raises(UsageError, match=r"expected .* memory,? such as 4GB") as refusal:
