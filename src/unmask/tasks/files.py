@@ -248,9 +248,8 @@ def _tagged_object(path: Path, line: int, row: dict[str, Any], labelled: bool) -
     if not _texts(words):
         raise UsageError(f'{path}, line {line}: expected "words", a list of words, got {str(words)[:40]}')
     if labelled and not (_texts(tags) and len(tags) == len(words)):  # type: ignore[arg-type]
-        raise UsageError(
-            f'{path}, line {line}: expected "tags", one for each of {plural(len(words), "word")}'
-        )  # type: ignore[arg-type]
+        count = plural(len(words), "word")  # type: ignore[arg-type]
+        raise UsageError(f'{path}, line {line}: expected "tags", one for each of {count}')
     return Tagged(line, list(words), list(tags) if labelled else None)  # type: ignore[arg-type]
 
 
