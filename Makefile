@@ -41,7 +41,7 @@ check: lint types $(READY) ## lint, types and the fast tests, in under two minut
 lint: $(READY) ## ruff and import-linter: style, formatting, layers
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/lint-imports --no-timing >/dev/null || $(BIN)/lint-imports
+	@$(BIN)/lint-imports >/dev/null || $(BIN)/lint-imports
 
 types: $(READY) ## mypy, strict on src
 	@$(BIN)/mypy

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from _pytest.mark.expression import Expression
 from hypothesis import settings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before anything of Hugging Face is imported
@@ -29,7 +30,13 @@ MARKERS = {
     "docs": ("docs/",),
     "slow": (
         *("inference/test_cross.py", "inference/test_sampling.py", "inference/test_query_bad_input.py"),
-        *("models/test_hub.py", "models/test_checkpoint.py", "test_other_domains.py", "benchmarks/"),
+        *(
+            "models/test_hub.py",
+            "models/test_checkpoint.py",
+            "models/test_tiny.py",
+            "test_other_domains.py",
+            "benchmarks/",
+        ),
         *("evaluation/test_benchmarks.py", "evaluation/test_score_file.py", "evaluation/test_run.py"),
         *("embeddings/", "cli/", "web/"),
     ),
@@ -37,13 +44,28 @@ MARKERS = {
 """Which files of tests cost more than `make check` may take, and why."""
 
 
+def markers_of(path: Path) -> set[str]:
+    """The markers of a file of tests."""
+    name = path.relative_to(Path(__file__).parent).as_posix()
+    return {marker for marker, files in MARKERS.items() if name.startswith(files)}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import a file all of whose tests `-m` leaves out: that takes longer than many tests."""
+    if collection_path.suffix != ".py" or not config.option.markexpr:
+        return None
+    expression = Expression.compile(config.option.markexpr)
+    own = markers_of(collection_path)
+    alone = expression.evaluate(lambda name, **_: name in own)
+    with_others = expression.evaluate(lambda name, **_: name in own or name in MARKERS)  # of single tests
+    return None if alone or with_others else True
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of a file."""
     for item in items:
-        path = item.path.relative_to(Path(__file__).parent).as_posix()
-        for marker, files in MARKERS.items():
-            if path.startswith(files):
-                item.add_marker(marker)
+        for marker in markers_of(item.path):
+            item.add_marker(marker)
 
 
 @pytest.fixture(scope="session")

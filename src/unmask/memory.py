@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import operator
 import re
+from decimal import Decimal
 
 from unmask.errors import UsageError
+from unmask.values import shown
 
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-AMOUNT = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$")
+AMOUNT = re.compile(r"^\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*$")
+MOST = 2**60
+"""More bytes than any machine has."""
 
 
 def parse_bytes(amount: int | str) -> int:
     """Return the number of bytes that `amount` stands for."""
-    if isinstance(amount, int):
-        parsed = amount
+    match = AMOUNT.match(amount) if isinstance(amount, str) else None
+    if match is not None and match.group(2).upper() in UNITS:
+        parsed = Decimal(match.group(1)) * UNITS[match.group(2).upper()]
+    elif isinstance(amount, str | bool) or not hasattr(amount, "__index__"):
+        raise UsageError(f"expected an amount of memory such as 4GB or 512MB, got {shown(amount)}")
     else:
-        match = AMOUNT.match(amount)
-        if match is None or match.group(2).upper() not in UNITS:
-            raise UsageError(f"expected an amount of memory such as 4GB or 512MB, got '{amount}'")
-        parsed = int(float(match.group(1)) * UNITS[match.group(2).upper()])
-    if parsed <= 0:
-        raise UsageError(f"expected a positive amount of memory such as 4GB, got '{amount}'")
-    return parsed
+        parsed = Decimal(operator.index(amount))
+    if parsed < 1:
+        raise UsageError(f"expected a positive amount of memory such as 4GB, got {shown(amount)}")
+    if parsed > MOST:
+        raise UsageError(f"expected at most 2^60 bytes of memory, such as 4GB, got {shown(amount)}")
+    return int(parsed)
 
 
 def show_bytes(amount: int) -> str:

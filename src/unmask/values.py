@@ -21,8 +21,22 @@ LONGEST_SHOWN = 60
 
 def shown(value: object) -> str:
     """Return a value as an error message shows it: on one line, and not too long."""
-    told = " ".join(repr(value).split())
+    try:
+        told = " ".join(repr(value).split())
+    except ValueError:  # a number of more digits than Python writes
+        told = f"a number of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
     return told if len(told) <= LONGEST_SHOWN else told[: LONGEST_SHOWN - 1] + "…"
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a number of things in words: 1 token, 2 tokens."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def one_of(words: Iterable[str]) -> str:
+    """Return a choice in words: a, b or c."""
+    *most, last = list(words) or ["none"]
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 class ValueKind(ABC):
@@ -195,8 +209,7 @@ class Word(ValueKind):
     @property
     def expected(self) -> str:
         """The words."""
-        *most, last = (f"'{word}'" for word in self.words)
-        return f"{', '.join(most)} or {last}" if most else last
+        return one_of(f"'{word}'" for word in self.words)
 
     @property
     def schema(self) -> dict[str, Any]:

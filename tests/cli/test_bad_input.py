@@ -78,6 +78,18 @@ class TestText:
         assert outcome.code == 2
         assert message in outcome.line
 
+    def test_a_file_that_is_not_there_is_no_text(self, run: Run, bert: str, tmp_path: Path) -> None:
+        for path in (tmp_path / "missing.txt", "missing.txt"):
+            outcome = run("score", path, "--model", bert)
+            assert outcome.code == 2
+            assert f"{path} does not exist" in outcome.line
+        assert f"{tmp_path} is a directory" in run("score", tmp_path, "--model", bert).line
+
+    def test_explaining_the_product_by_itself(self, run: Run) -> None:
+        outcome = run("explain", TWO, "--method", "product")
+        assert outcome.code == 2
+        assert "name another --method" in outcome.line
+
     @pytest.mark.parametrize(
         ("command", "blank"), [("fill", "[MASK]"), ("sample", "[MASK]"), ("score", "{man}")]
     )
@@ -132,6 +144,7 @@ class TestSettings:
             ),
             (["--device", "gpu"], "unknown device 'gpu': expected auto, cpu, cuda or mps"),
             (["--memory", "lots"], "expected an amount of memory such as 4GB or 512MB, got 'lots'"),
+            (["--memory", "9" * 400 + "GB"], "expected at most 2^60 bytes of memory"),
             (["--memory", "0"], "expected a positive amount of memory such as 4GB, got '0'"),
             (["--seed", "-1"], "Invalid value for '--seed'"),
             (["--seed", "99999999999999999999"], "seed"),
@@ -158,7 +171,7 @@ class TestSettings:
     def test_an_unknown_command_points_to_a_like_one(self, run: Run) -> None:
         outcome = run("fil", TWO)
         assert outcome.code == 2
-        assert "fill" in outcome.line
+        assert "Did you mean 'fill'? See 'unmask --help'" in outcome.line
 
     def test_no_samples(self, run: Run, bert: str) -> None:
         assert run("sample", TWO, "-m", bert, "-n", 0).code == 2

@@ -136,6 +136,18 @@ class TestScore:
             first["log_prob_alone"] + second["log_prob_given_others"], abs=1e-5
         )
 
+    @pytest.mark.parametrize("options", [[], ["--json"]])
+    def test_an_empty_file_is_told_of(self, run: Run, bert: str, tmp_path: Path, options: list[str]) -> None:
+        (tmp_path / "empty.txt").touch()
+        outcome = run("score", tmp_path / "empty.txt", "--model", bert, "--scores", "pll", *options)
+        assert outcome.code == 0
+        assert "nothing to score" in outcome.err
+
+    def test_one_sentence_is_no_plural(self, run: Run, bert: str, tmp_path: Path) -> None:
+        (tmp_path / "one.txt").write_text("dog\n")
+        outcome = run("score", tmp_path / "one.txt", "--model", bert, "--scores", "pll")
+        assert "1 sentence of 1 token;" in outcome.err
+
     def test_a_word_of_several_tokens_is_mentioned(self, run: Run, bert: str) -> None:
         outcome = run("score", "The man is {playing}", "--model", bert)
         assert outcome.code == 0

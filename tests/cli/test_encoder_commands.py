@@ -38,8 +38,8 @@ def test_embed_counts_long_texts_and_words_that_vanish(tmp_path, checkpoint, run
     path = tmp_path / "t.txt"
     path.write_text("the dog " * 80 + "\n\u200d the\n", encoding="utf-8")
     said = run("embed", path, "-o", tmp_path / "v.npy", "-m", checkpoint("bert"), "--long", "truncate")
-    assert "1 texts are longer than the model's window and were cut" in said.err
-    assert "of 1 words the tokenizer leaves nothing" in said.err
+    assert "1 text longer than the model's window: cut" in said.err
+    assert "of 1 word the tokenizer leaves nothing" in said.err
     refused = run("embed", path, "-o", tmp_path / "w.npy", "-m", checkpoint("bert"), "--long", "refuse")
     assert (refused.code, "--long split or truncate" in refused.line) == (2, True)
 

@@ -172,7 +172,7 @@ def test_the_entities_of_the_file_are_the_truth_even_where_the_tagger_merges_nei
     assert answer["dev"]["by_label"]["X"]["support"] == 3
     assert answer["notes"] == [
         "1 development texts are longer than max_length and were split into pieces",
-        "of 1 words in development texts the tokenizer leaves nothing to tag",
+        "of 1 word in development texts the tokenizer leaves nothing to tag",
     ]
     scored = json.loads(run("finetune", "evaluate", answer["model"], tmp_path / "dev.conll", "--json").out)
     assert scored["by_label"] == answer["dev"]["by_label"]

@@ -158,6 +158,7 @@ def test_damaged_files_are_one_clear_line(tmp_path, name, content, message):
         read_sentences(f"text={tmp_path / name}")
 
 
+@pytest.mark.slow
 def test_the_hub_needs_its_package_or_reads_a_directory(tmp_path):
     rows = [{"premise": "A dog.", "hypothesis": "A cat.", "label": n} for n in ("neutral", "-", None, "-1")]
     (tmp_path / "validation.jsonl").write_text("\n".join(json.dumps(row) for row in rows))

@@ -136,6 +136,7 @@ def test_the_order_of_the_records_does_not_matter(summary):
     assert summarise(RECORDS[::-1], SETTINGS) == summary
 
 
+@pytest.mark.slow
 def test_one_method_and_one_example_are_enough():
     alone = SETTINGS | {"methods": ["ag"]}
     found = summarise(RECORDS[:1], alone)
@@ -167,6 +168,7 @@ def test_the_report_says_what_is_missing():
     assert "4 examples (passed over" in facts(summarise(RECORDS, every))[0]
 
 
+@pytest.mark.slow
 def test_the_page_needs_no_network_and_escapes_what_it_shows(summary):
     text = page(summary, RECORDS)
     assert text.count("<svg") == 2
@@ -180,6 +182,7 @@ def test_the_page_needs_no_network_and_escapes_what_it_shows(summary):
     assert page(summary, RECORDS) == text
 
 
+@pytest.mark.browser
 def test_the_page_opens_in_a_browser(summary, tmp_path):
     """Rendered by Chromium, if there is one: each figure has its place, and something is drawn there."""
     browser, _ = find()
@@ -244,6 +247,7 @@ def test_lines_of_a_figure_have_colours_that_can_be_told_apart():
         assert len(set(told_apart(methods).values())) == 5
 
 
+@pytest.mark.slow
 def test_a_group_of_few_examples_does_not_stretch_the_axis(monkeypatch):
     """Three examples whose losses are far apart would squeeze the lines of all others."""
     limits = []

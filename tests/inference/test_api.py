@@ -386,6 +386,7 @@ class TestMisuse:
             unmask.fill("[MASK] [MASK]", mlm=small)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", list(unmask.CONSTRUCTIONS))
 @pytest.mark.parametrize("architecture", ["bert", "roberta"])
 def test_tables_beyond_the_memory_budget_are_computed_wherever_they_are_read(

@@ -91,3 +91,9 @@ def test_what_is_an_option_for_some_number_of_blanks_is_accepted(method, options
 )
 def test_strings_of_a_command_line_are_read(field, text, value) -> None:
     assert SPECS[field].kind.parse(text) == value
+
+
+def test_an_unknown_option_is_answered_with_all_that_there_are() -> None:
+    with pytest.raises(UsageError) as refusal:
+        Query("[MASK] [MASK] [MASK]", method="ag", options={"colour": 1})
+    assert "expected tolerance, sweeps, order, block, beam or pairs" in str(refusal.value)

@@ -189,7 +189,13 @@ def test_http(field, value, given, blanks, client) -> None:
 @pytest.mark.parametrize("blanks", TEXTS)
 @pytest.mark.parametrize(
     "given",
-    [{"candidates": 10**6}, {"include": ["nosuchword"]}, {"include": [10**9]}, {"include": ["[SEP]"]}],
+    [
+        {"candidates": 10**6},
+        {"include": ["nosuchword"]},
+        {"include": [10**9]},
+        {"include": ["[SEP]"]},
+        {"include": ["\ud800"]},
+    ],
     ids=str,
 )
 def test_what_only_a_model_can_tell(given: dict, blanks: int, mlm_of) -> None:

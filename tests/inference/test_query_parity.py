@@ -6,17 +6,19 @@ and several methods with their options in one setting.
 
 import inspect
 from dataclasses import fields
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import typer
 
 import unmask
-from unmask import Query
+from unmask import PairConditionals, Query, UsageError
 from unmask.cli import app
 from unmask.evaluation.settings import Settings
 from unmask.inference.query import DEFAULTS, SPECS, QueryKeywords, TableKeywords
 from unmask.joints.options import declared_options
+from unmask.joints.pair import PairJoint
+from unmask.values import Spec, Whole
 
 FIELDS = [f.name for f in fields(Query)]
 OF_ONE_METHOD = ("method", "options")
@@ -98,7 +100,10 @@ def test_http(name: str, field: str) -> None:
     if name in ("Compare", "Map") and field in OF_ONE_METHOD:
         assert field not in known
         return
-    assert known[field].description == SPECS[field].help
+    if (name, field) == ("Score", "text"):
+        assert "braces" in known[field].description  # what is scored is there, no blank
+    else:
+        assert known[field].description == SPECS[field].help
     if field == "text":
         assert known[field].is_required()
     elif field == "options":
@@ -136,3 +141,27 @@ def test_every_option_of_a_construction_is_described(method: str) -> None:
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY
     }
     assert keywords - {"method", "cloze"} == set(declared_options(kind))
+
+
+class FewRounds(PairJoint):
+    """A construction whose option has a range of its own."""
+
+    def __init__(
+        self, conditionals: PairConditionals, *, rounds: Annotated[int, Spec(Whole(0, 50), "Few rounds.")] = 0
+    ) -> None:
+        """Nothing is made of it here."""
+
+
+def test_http_knows_every_methods_own_range_of_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    schemas = pytest.importorskip("unmask.web.request_schemas")
+    monkeypatch.setitem(unmask.CONSTRUCTIONS, "few", FewRounds)
+    options = schemas._options()
+    for rounds in (0, 50, schemas.MAX_ROUNDS):  # of the one, of both, of ag-published
+        assert options(rounds=rounds).given() == {"rounds": rounds}
+    for rounds in (-1, schemas.MAX_ROUNDS + 1):
+        with pytest.raises(ValueError, match="rounds"):
+            options(rounds=rounds)
+    assert "few: Few rounds." in options.model_fields["rounds"].description
+    for method, rounds in (("few", 51), ("ag-published", 0)):
+        with pytest.raises(UsageError, match=f"'rounds' of {method}"):
+            Query(method=method, options={"rounds": rounds})

@@ -31,6 +31,7 @@ def plain(mlm, model, ids, place, hidden):
     return float(logits.log_softmax(0)[ids[place]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_pll_is_that_of_a_plain_implementation(architecture, mlm_of, plain_model):
     """To 1e-5 a sentence in float64; no worse than the plain one in float32, where that is off by 3e-5."""
@@ -130,6 +131,7 @@ def test_all_sentences_of_up_to_four_tokens_sum_to_one(name, largest_exact, mlm_
         assert total == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("largest_exact", [512, 0])
 def test_the_chain_of_pairs_is_the_joint_of_that_name_token_by_token(largest_exact, mlm_of, monkeypatch):
     """Against the chain's own log_prob, and the chain rule inside each block by its whole table."""

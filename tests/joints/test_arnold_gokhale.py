@@ -52,6 +52,7 @@ def test_a_solver_that_stalls_says_so():
     assert "tolerance" in joint.diagnostics.solver.result.remedy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(300, 450), (500, 500)])
 @pytest.mark.parametrize("spread", [1.0, 5.0, 40.0])
 def test_the_gradient_vanishes_for_large_and_peaked_tables(size, spread):
@@ -59,6 +60,7 @@ def test_the_gradient_vanishes_for_large_and_peaked_tables(size, spread):
     assert gradient_norm(joint) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.5, 2.0, 6.0, 30.0])
 @pytest.mark.parametrize("rounds", [1, 2, 5, 10, 40, 200, 1000])
 def test_no_number_of_published_rounds_is_closer_to_the_model(spread, rounds):
@@ -68,6 +70,7 @@ def test_no_number_of_published_rounds_is_closer_to_the_model(spread, rounds):
     assert solved <= published + 1e-9
 
 
+@pytest.mark.slow
 def test_forty_published_rounds_have_not_converged_on_peaked_tables():
     conditionals = reference.draw(30, 30, 10.0, seed=8)
     everything = (slice(None), slice(None))

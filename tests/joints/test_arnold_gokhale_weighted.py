@@ -61,6 +61,7 @@ def test_the_gradient_vanishes_in_every_context(rows, columns, spread, power, se
     assert joint.diagnostics.converged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [1.0, 5.0])
 def test_the_gradient_vanishes_for_large_tables(spread):
     joint = construct("ag-weighted", reference.draw(400, 450, spread, seed=6))

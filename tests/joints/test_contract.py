@@ -174,6 +174,7 @@ def test_compatible_conditionals_are_recovered(name, rows, columns, spread, seed
     np.testing.assert_allclose(np.exp(whole(joint)), truth.reshape(rows, columns), atol=1e-6)
 
 
+@pytest.mark.slow
 @every_construction
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_violently_peaked_logits_leave_every_number_finite(name, options, dtype):
@@ -215,6 +216,7 @@ def test_streaming_over_many_blocks_changes_nothing(name, options, monkeypatch):
     assert [f.ids for f in again.top(9)] == expected[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(CONSTRUCTIONS))
 def test_no_table_of_all_pairs_is_held(name):
     """A block that is asked for while streaming never has more cells than the bound."""
@@ -281,6 +283,9 @@ def test_tokens_outside_the_table_are_refused():
         None,
         {},
         1.5,
+        np.array(["man", "is"]),
+        np.array([0, None], dtype=object),
+        ["\ud800", 0],
     ],
 )
 def test_what_is_no_filling_is_refused(value):
@@ -289,12 +294,26 @@ def test_what_is_no_filling_is_refused(value):
         joint.log_prob(value)
 
 
-@pytest.mark.parametrize("shape", [-1, (2, -1), 1.0, True, "3", None, 10**12, (10**6, 10**6)])
+@pytest.mark.parametrize(
+    "shape", [-1, (2, -1), 1.0, True, "3", None, 10**12, 10**30, (10**6, 10**6), (0, 10**30)]
+)
 def test_what_is_no_sample_shape_is_refused(shape):
     joint = construct("l2r", reference.draw(3, 4, 1.0, seed=0))
     for distribution in (joint, joint.marginal(0)):
         with pytest.raises(UsageError):
             distribution.sample(shape)
+
+
+def test_numbers_of_numpy_are_taken_wherever_numbers_are():
+    joint = construct("l2r", reference.draw(3, 4, 1.0, seed=0))
+    expected = joint.log_prob([1, 2])
+    for value in (np.array([1, 2]), np.array([1, 2], dtype=np.uint8), [np.int32(1), np.int64(2)]):
+        assert joint.log_prob(value) == expected
+    for shape in (np.int64(6), (np.int8(2), np.int16(3)), np.array([2, 3])):
+        assert joint.sample(shape).numel() == 12
+    assert len(joint.top(np.int64(2))) == 2
+    given = joint.conditional(np.int64(1), {np.int64(0): np.int64(2)})
+    assert given.log_probs.equal(joint.conditional(1, {0: 2}).log_probs)
 
 
 @pytest.mark.parametrize("k", [0, -1, 1.0, True, "3", None])

@@ -1,6 +1,7 @@
 """One suite for every joint of many blanks: it walks a registry and asks each all that is promised."""
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ def joint_of(mlm_of):
     return get
 
 
+@cache
 def whole(joint):
     """q of every filling, asked one by one through `log_prob`."""
     sizes = [len(support) for support in joint.supports]
@@ -88,6 +90,7 @@ def test_a_joint_is_a_torch_distribution(name, blanks, joint_of):
     assert len(joint.enumerate_support()) == np.prod([len(s) for s in joint.supports])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blanks", BLANKS)
 @pytest.mark.parametrize("names", list(itertools.product(SAME_SUPPORTS, SAME_SUPPORTS)))
 def test_the_divergence_between_any_two_joints_agrees_with_brute_force(names, blanks, joint_of):

@@ -60,6 +60,7 @@ def test_all_metrics_equal_brute_force(name, spread, monkeypatch):
     assert average_kl(joint) == pytest.approx(expected["a_kl"], abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["bert", "roberta"])
 def test_on_a_tiny_model_all_metrics_equal_a_float64_computation(architecture, mlm_of, plain_model):
     """From the plain Hugging Face model, one text at a time, by the plain twin of every construction."""
@@ -120,6 +121,7 @@ def test_a_joint_of_compatible_conditionals_is_no_distance_away():
     assert [found.a_kl, found.g_kl, found.reverse_kl, found.jsd] == pytest.approx([0] * 4, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(CONSTRUCTIONS))
 def test_single_precision_is_good_to_five_digits(name):
     """Tables large enough for the fast solvers, whose sums run in single precision."""

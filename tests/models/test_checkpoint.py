@@ -14,7 +14,7 @@ from transformers import AutoTokenizer, BertModel
 from tiny import BERT_SPECIALS, save_causal
 from unmask.errors import RunError, UnmaskError, UsageError
 from unmask.models.checkpoint import open_checkpoint
-from unmask.models.masked_lm import MaskedLM
+from unmask.models.masked_lm import Engine, MaskedLM
 
 Paths = Callable[[str], Path]
 
@@ -116,7 +116,35 @@ class TestDamage:
 
     def test_a_part_of_the_weights_is_missing(self, bert: Path) -> None:
         rewrite(bert, lambda weights: weights.__delitem__("bert.encoder.layer.1.output.dense.weight"))
-        assert "bert.encoder.layer.1.output.dense.weight" in refusal(bert, RunError)
+        line = refusal(bert, RunError)
+        assert "encoder that its config.json describes (bert.encoder.layer.1.output.dense.weight)" in line
+        assert "without a head" not in line
+
+    def test_a_config_that_does_not_say_its_kind(self, bert: Path) -> None:
+        config = json.loads((bert / "config.json").read_text())
+        del config["model_type"]
+        (bert / "config.json").write_text(json.dumps(config))
+        assert "does not say which kind of model" in refusal(bert, RunError)
+        with pytest.raises(RunError, match="does not say which kind of model"):
+            MaskedLM.load(bert, device="cpu")
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            *(("num_attention_heads", value) for value in (7, 0, -1, "2", 2.0, True)),
+            *(("num_hidden_layers", value) for value in (0, -1, "2")),
+            *(("layer_norm_eps", value) for value in ("x", -1.0, float("nan"), [1e-12])),
+            *(("hidden_size", 0), ("vocab_size", "80"), ("intermediate_size", -64)),
+        ],
+    )
+    @pytest.mark.parametrize("engine", ["auto", "transformers"])
+    def test_a_number_of_the_config_that_cannot_be(
+        self, bert: Path, name: str, value: object, engine: Engine
+    ) -> None:
+        change(bert / "config.json", **{name: value})
+        with pytest.raises(RunError, match=rf"config\.json': {name}") as refused:
+            MaskedLM.load(bert, device="cpu", engine=engine)
+        assert "\n" not in str(refused.value)
 
     @pytest.mark.parametrize("config", ["", "{", "[]", "null"])
     def test_a_config_that_is_not_one(self, bert: Path, config: str) -> None:

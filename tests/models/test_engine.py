@@ -56,6 +56,7 @@ def test_it_is_the_plain_forward_pass(
             torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [1, 2, 7], ids=["one", "two", "most"])
 def test_each_text_may_be_asked_about_positions_of_its_own(
     architecture: str, asked: int, mlm: MaskedLM, plain_model: Callable[[str], PreTrainedModel]

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 import unmask
-from unmask.models.embedded import locate
+from unmask.models.embedded import locate, weights_digest
 from unmask.models.light import open_light
 
 MODELS = ["bert", "bert-cased", "english"]
@@ -48,6 +50,7 @@ def test_a_plain_bert_is_opened_by_the_light_engine(both, name):
     assert light.vocabulary.unused_ids == full.vocabulary.unused_ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_both_engines_give_the_same_logits(both, name):
     light, full = both(name)
@@ -70,6 +73,7 @@ def test_both_engines_read_a_text_alike(both, name, text):
     assert light.tokenize(text) == full.tokenize(text)
 
 
+@pytest.mark.slow
 @given(text=st.text(max_size=40))
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_both_engines_read_any_text_alike(text):
@@ -142,3 +146,35 @@ def test_other_architectures_are_left_to_transformers(checkpoint, architecture):
 def test_an_unknown_engine_is_refused(checkpoint):
     with pytest.raises(unmask.UsageError, match="unknown engine 'onnx'"):
         unmask.load(checkpoint("bert"), engine="onnx")
+
+
+def test_a_digest_tells_checkpoints_apart_by_all_that_their_answers_depend_on(checkpoint, tmp_path):
+    first = weights_digest(str(checkpoint("bert")))
+    copy = shutil.copytree(checkpoint("bert"), tmp_path / "copy")
+    (copy / "README.md").write_text("a card")
+    assert weights_digest(str(copy)) == first
+    digests = {first}
+    for name in ("tokenizer.json", "tokenizer_config.json", "config.json"):
+        read = json.loads((copy / name).read_text())
+        (copy / name).write_text(json.dumps(read | {"changed": True}))
+        digests.add(weights_digest(str(copy)))
+    assert len(digests) == 4
+    assert weights_digest("nobody/has-this-model") is None
+
+
+SPARED = """
+import sys
+import unmask
+text = "The [MASK] [MASK] in the pool."
+joint = unmask.fill(text, candidates=8, support=50)
+joint.log_prob(list(joint.top(1)[0].tokens)), joint.log_prob(joint.sample((2, 2))), joint.entropy()
+for method in ("grid", "chain"):
+    joint = unmask.fill("The [MASK] [MASK] [MASK] pool.", candidates=4, support=20, method=method)
+    joint.log_prob(joint.top(1)[0].ids)
+print([name for name in ("sympy", "transformers", "torch._dynamo") if name in sys.modules])
+"""
+
+
+def test_a_fill_and_its_first_log_prob_import_nothing_heavy():
+    done = subprocess.run([sys.executable, "-c", SPARED], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr

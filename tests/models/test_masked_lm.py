@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -90,6 +91,7 @@ class TestAnswers:
 
 
 class TestBatches:
+    @pytest.mark.slow
     def test_batches_of_any_size_give_the_same_answer(
         self, architecture: str, mlm: MaskedLM, checkpoint: Paths
     ) -> None:
@@ -110,10 +112,32 @@ class TestBatches:
         ):
             small.states(texts(mlm, architecture), A)
 
-    @pytest.mark.parametrize("memory", ["lots", "4 gallons", "0GB", "-1GB", 0, -5, ""])
+    @pytest.mark.parametrize(
+        "memory",
+        [
+            "lots",
+            "4 gallons",
+            "0GB",
+            "-1GB",
+            0,
+            -5,
+            "",
+            "9" * 5000,
+            pytest.param(10**5000, id="huge"),
+            4e9,
+            True,
+        ],
+    )
     def test_an_amount_of_memory_must_be_one(self, memory: int | str, mlm_of: Models) -> None:
-        with pytest.raises(UsageError, match=r"expected .* memory such as 4GB"):
+        with pytest.raises(UsageError, match=r"expected .* memory,? such as 4GB") as refusal:
             MaskedLM(mlm_of("bert").model, mlm_of("bert").tokenizer, device="cpu", memory=memory)
+        assert len(str(refusal.value)) < 160
+
+    def test_an_amount_of_memory_may_be_numpys(self, mlm_of: Models) -> None:
+        of_numpy = MaskedLM(
+            mlm_of("bert").model, mlm_of("bert").tokenizer, device="cpu", memory=np.int64(10**9)
+        )
+        assert of_numpy.memory == 10**9
 
     def test_progress_is_told_of_every_text_and_of_the_end(self, mlm_of: Models) -> None:
         class Recorder(Progress):

@@ -98,6 +98,24 @@ def test_a_damaged_line_in_the_middle_is_no_leftover_of_a_kill(tmp_path: Path) -
     assert path.read_text().count("\n") == 3
 
 
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+def test_what_is_no_number_in_the_middle_is_damage(constant: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text(f'{{"key": 1, "x": 0.5}}\n{{"key": 2, "x": {constant}}}\n{{"key": 3, "x": 1}}\n')
+    with pytest.raises(RunError, match="line 2 is damaged"):
+        Records.open(path)
+
+
+def test_what_is_no_number_is_not_written(tmp_path: Path) -> None:
+    with Records.open(tmp_path / "r.jsonl") as records:
+        records.append({"key": 1})
+        with pytest.raises(RunError, match="NaN"):
+            records.append({"key": 2, "x": float("nan")})
+        assert [record["key"] for record in records] == [1]
+        records.append({"key": 2, "x": 0.0})
+        assert len(records) == 2
+
+
 def test_a_second_writer_is_refused_until_the_first_is_gone(tmp_path: Path) -> None:
     first = Records(tmp_path / "r.jsonl")
     with pytest.raises(RunError, match="another process"):

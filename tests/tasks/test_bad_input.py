@@ -57,7 +57,7 @@ def settings(tmp_path, name, content, task="classify", **changes):
             "t.jsonl",
             '{"words": ["a"], "tags": []}',
             "tag",
-            'line 1: expected "tags", one for each of the 1 words',
+            'line 1: expected "tags", one for each of 1 word',
         ),
         (
             "t.jsonl",
@@ -72,6 +72,10 @@ def settings(tmp_path, name, content, task="classify", **changes):
             "line 2: expected a tag such as B-PER, I-PER or O, got 'DET' ('c')",
         ),
         ("t.csv", "text,text,label\na,b,x\n", "classify", "line 1: several columns are called 'text'"),
+        ("t.csv", 'text,label\na,x\n"b,y\nc,x\nd,y\n', "classify", "line 3: can't be read as a table"),
+        ("t.csv", 'text,label\n"a\nb",x,z\nc,y\n', "classify", "line 2: expected 2 columns"),
+        ("t.csv", "text,label\na,x\nb\0c,y\n", "classify", "line 3: expected text, got a NUL byte"),
+        ("t.conll", "the\tO\nd\0g\tB-X\n", "tag", "line 2: expected text, got a NUL byte"),
         (
             "t.jsonl",
             '{"text": ["x", "y"], "label": "a"}',
@@ -92,7 +96,7 @@ def test_a_bad_training_file_is_refused_with_the_place(tmp_path, name, content, 
 def test_broken_tags_are_repaired_when_that_is_asked_for(tmp_path):
     examples = gather(settings(tmp_path, "t.conll", BROKEN, "tag", repair=True))
     assert [sentence.tags for sentence in examples.train] == [["O", "B-X"], ["O", "B-X"]]
-    assert any("1 sentences broke the scheme bio and were repaired" in note for note in examples.notes)
+    assert any("repaired 1 sentence that broke the scheme bio" in note for note in examples.notes)
 
 
 def test_an_unknown_label_of_the_development_file_is_named(tmp_path):

@@ -160,6 +160,15 @@ class TestFind:
         with pytest.raises(UsageError, match=r"'playing' is 2 tokens.*play.*ing.*one blank for each token"):
             mlm_of(name).vocabulary.find("playing")
 
+    @pytest.mark.parametrize("half", ["\ud800", "man\udfff"])
+    def test_half_a_character_is_refused_in_words_that_can_be_printed(
+        self, half: str, mlm_of: Models
+    ) -> None:
+        for name in ("bert", "roberta"):
+            with pytest.raises(UsageError, match="not valid Unicode") as refusal:
+                mlm_of(name).vocabulary.find(half)
+            str(refusal.value).encode()
+
 
 class TestSpelling:
     def test_only_marked_tokens_go_on_inside_a_word(self, mlm_of: Models) -> None:

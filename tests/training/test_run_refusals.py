@@ -38,6 +38,12 @@ def test_an_empty_and_a_binary_corpus(settings, tmp_path):
         refusal(UsageError, message, replace(settings, corpora=(str(path),)), tmp_path / f"run-{message}")
 
 
+def test_a_missing_corpus_is_named_before_a_missing_vocabulary(settings, tmp_path):
+    missing = str(tmp_path / "missing.txt")
+    for changes in ({"corpora": (f"a={missing}",)}, {"eval_corpora": (f"b={missing}",)}):
+        refusal(UsageError, "missing.txt", replace(settings, vocab_size=0, **changes), tmp_path / "run")
+
+
 def test_a_vocabulary_larger_than_the_corpus_supports(settings, tmp_path):
     refusal(UsageError, "ask for fewer tokens", replace(settings, vocab_size=50_000), tmp_path / "run")
 

@@ -110,7 +110,8 @@ def _explain(error: Exception) -> str:
         return str(error)
     if hasattr(error, "format_message"):  # typer's own errors: unknown options, values of the wrong kind
         command = getattr(getattr(error, "ctx", None), "command_path", "unmask")
-        return f"{error.format_message().rstrip('.')}: see '{command} --help'"
+        told = error.format_message().rstrip(".")
+        return f"{told} See '{command} --help'" if told.endswith("?") else f"{told}: see '{command} --help'"
     return (
         f"something failed that should not have ({type(error).__name__}: {error}): 'unmask --debug ...' "
         f"shows where, please report it"

@@ -13,6 +13,7 @@ from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Ticker, present, print_json, print_table, say, tell
 from unmask.errors import UsageError
 from unmask.runs.cluster import check_workers
+from unmask.values import plural
 
 app = typer.Typer(
     name="benchmark",
@@ -67,8 +68,9 @@ def blimp(
         rows.append([term, str(row["pairs"]), *(_interval(row[name], 100) for name in settings.scores)])
     if answer["not_scored"]:
         why = "with a sentence that can't be scored (empty, beyond the window, or with a blank)"
-        tell([f"left out: {answer['not_scored']} pairs {why}"])
-    title = f"BLiMP accuracy in % with 95 % intervals, {answer['pairs']} pairs, model {source.model}"
+        tell([f"left out: {plural(answer['not_scored'], 'pair')} {why}"])
+    counted = plural(answer["pairs"], "pair")
+    title = f"BLiMP accuracy in % with 95 % intervals, {counted}, model {source.model}"
     print_table(
         title, ["phenomenon", "pairs", *settings.scores], rows, set(range(1, 2 + len(settings.scores)))
     )

@@ -11,6 +11,7 @@ import typer
 from unmask.cli import options as o
 from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Bar, print_json, say, tell
+from unmask.values import plural
 
 Layers = Annotated[
     str,
@@ -66,8 +67,8 @@ def embed(
         return
     tell(notes(answer))
     say(
-        f"{answer['rows']:,} vectors of {answer['width']} dimensions from {answer['texts']:,} texts "
-        f"(layers {layers} of {source.model}): {out}"
+        f"{plural(answer['rows'], 'vector')} of {plural(answer['width'], 'dimension')} from "
+        f"{plural(answer['texts'], 'text')} (layers {layers} of {source.model}): {out}"
     )
 
 
@@ -76,7 +77,7 @@ def notes(answer: dict[str, Any]) -> list[str]:
     found = []
     if answer["overlong"]:
         how = "split into pieces" if answer["long"] == "split" else "cut at its end"
-        found.append(f"{answer['overlong']:,} texts are longer than the model's window and were {how}")
+        found.append(f"{plural(answer['overlong'], 'text')} longer than the model's window: {how}")
     if answer["vanished"]:
-        found.append(f"of {answer['vanished']:,} words the tokenizer leaves nothing: they have no vector")
+        found.append(f"of {plural(answer['vanished'], 'word')} the tokenizer leaves nothing: no vector")
     return found

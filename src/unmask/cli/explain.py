@@ -8,7 +8,9 @@ from typing import Any
 from unmask.cli import options as o
 from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Bar, basis, percent, present, print_table, say
+from unmask.errors import UsageError
 from unmask.inference.query import SPECS, Query
+from unmask.values import plural
 
 
 @query_options(*SPECS)
@@ -19,15 +21,16 @@ def explain(
 ) -> None:
     """Fill two blanks jointly and show what independent answers miss."""
     question, bar = Query(**query), Bar()
+    if question.method == "product":
+        raise UsageError("product is what the joint is compared with: name another --method")
     mlm = source.open(bar)
     from unmask import api
-    from unmask.errors import UsageError
     from unmask.joints.pair import PairJoint
     from unmask.serialize import explain_answer
 
     joint = api.fill(question, mlm=mlm, progress=bar)
     if not isinstance(joint, PairJoint):
-        count = "one blank" if joint.blanks == 1 else f"{joint.blanks} blanks"
+        count = plural(joint.blanks, "blank")
         raise UsageError(f"expected a text with two blanks to explain, got {count}: use unmask fill")
     present(explain_answer(joint, mlm), json, show)
 

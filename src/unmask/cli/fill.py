@@ -12,6 +12,7 @@ from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Bar, basis, percent, present, print_table, say
 from unmask.errors import UsageError
 from unmask.inference.query import DEFAULTS, SPECS, Query
+from unmask.values import plural
 
 Words = Annotated[bool, typer.Option("--words", help="Each blank holds a whole word of one to three tokens.")]
 Pieces = Annotated[
@@ -81,7 +82,9 @@ def show_words(answer: dict[str, Any]) -> None:
         for i, f in enumerate(answer["fillings"], 1)
     ]
     blanks = len(answer["blank_positions"])
-    title = f"words of 1 to {len(answer['prior'])} tokens in {blanks} blank{'s' if blanks > 1 else ''}"
+    longest = len(answer["prior"])
+    lengths = "1 token" if longest == 1 else f"1 to {longest} tokens"
+    title = f"words of {lengths} in {plural(blanks, 'blank')}"
     print_table(title, ["", "probability", "log", "tokens", "text"], rows, numbers={0, 1, 2})
     say(f"{answer['model']}: the chain of single tokens, {answer['passes']:,} forward passes")
 

@@ -11,6 +11,7 @@ from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Bar, basis, percent, present, print_table, say
 from unmask.errors import UsageError
 from unmask.inference.query import SPECS, Query
+from unmask.values import plural
 
 Template = Annotated[
     str | None, typer.Argument(help="A text with blanks: [MASK], ___ or the model's own mask token.")
@@ -115,7 +116,7 @@ def _query(template: str | None, sampler: str, given: dict[str, Any]) -> Query:
 def show(answer: dict[str, Any]) -> None:
     """Print the draws from a joint."""
     rows = [[percent(f["log_prob"]), "  ".join(f["tokens"]), f["text"]] for f in answer["samples"]]
-    title = f"{len(rows)} samples from {answer['method']}, seed {answer['sampling_seed']}"
+    title = f"{plural(len(rows), 'sample')} from {answer['method']}, seed {answer['sampling_seed']}"
     print_table(title, ["probability", "tokens", "text"], rows, {0})
     say(basis(answer))
 
@@ -123,9 +124,8 @@ def show(answer: dict[str, Any]) -> None:
 def show_chains(answer: dict[str, Any]) -> None:
     """Print the draws of Markov chains and how they fared."""
     rows = [[str(s["chain"]), f"{s['log_weight']:.3f}", s["text"]] for s in answer["samples"]]
-    title = (
-        f"{len(rows)} draws by {answer['sampler']}, {answer['chains']} chains, seed {answer['sampling_seed']}"
-    )
+    drawn, chains = plural(len(rows), "draw"), plural(answer["chains"], "chain")
+    title = f"{drawn} by {answer['sampler']}, {chains}, seed {answer['sampling_seed']}"
     print_table(title, ["chain", "log-weight", "text"], rows, {0, 1})
     judged = [
         [name, _number(row["ess"]), "∞" if _stands_still(row) else _number(row["rhat"])]

@@ -56,6 +56,7 @@ def score(
         f"is for a file of sentences, and '{text}' is no file: check its name",
     )
     if text.strip() and not {"{", "}"} & set(text):
+        _refuse_path(text)
         raise UsageError(
             "nothing is marked to be scored: put braces around it, as in 'The {man} {is} here.', or name a "
             "file that exists"
@@ -82,6 +83,18 @@ def _file(ctx: typer.Context, text: str) -> Path | None:
     with kept.open("wb") as file, open_bytes(text) as coming:
         file.writelines(coming)
     return kept
+
+
+def _refuse_path(text: str) -> None:
+    """Raise if a text without braces is a path that leads to no file: a word with a slash or an ending."""
+    if len(text.split()) > 1 or not ("/" in text or len(Path(text).suffix) > 1):
+        return
+    try:
+        directory = Path(text).is_dir()
+    except (OSError, ValueError):
+        return
+    fault = "is a directory: name a file in it" if directory else "does not exist: check the path"
+    raise UsageError(f"{text} {fault}; a text to score has braces, as in 'The {{man}} {{is}} here.'")
 
 
 def show(answer: dict[str, Any]) -> None:

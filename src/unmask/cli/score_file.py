@@ -14,6 +14,7 @@ from unmask.cli.terminal import Ticker, print_json, say, tell
 from unmask.errors import UsageError
 from unmask.inference.query import Query
 from unmask.progress import Progress
+from unmask.values import plural
 
 Scores = Annotated[
     str, typer.Option("--scores", help="Of a file: pll, pll-word, chain, ag-chain (commas between), or all.")
@@ -32,6 +33,7 @@ Out = Annotated[
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Of a file: workers on the Ray cluster.")
 ]
+NOTHING = "there is nothing to score: the file has no lines"
 
 
 def score_file(
@@ -80,8 +82,11 @@ def score_file(
             known = parse_lengths(lengths, lambda file: count_lengths(file, read, most), path)
     records = run(path, settings, lengths=known, scorer=scorer, ray=ray, progress=bar, **where)
     if json:
-        for record in records:
-            print_json(record)
+        last = None
+        for last in records:
+            print_json(last)
+        if last is None:
+            tell([NOTHING])
         return
     columns = {name: (name, "log_prob") for name in settings.scores}
     if known is not None:
@@ -121,7 +126,9 @@ def show(records: Any, columns: dict[str, tuple[str, str]]) -> None:
         say("\t".join([str(record["key"]), str(record["length"]), *cells, record["text"]]))
     if not lines + missing:
         say(head)
+        tell([NOTHING])
     if tokens:
         means = "; ".join(f"{head} {total / tokens:.4f}" for head, total in zip(heads, sums, strict=True))
         empty = f", {missing} without a score" if missing else ""
-        tell([f"{lines} sentences of {tokens:,} tokens{empty}; nats per token: {means}"])
+        of = f"{plural(lines, 'sentence')} of {plural(tokens, 'token')}"
+        tell([f"{of}{empty}; nats per token: {means}"])

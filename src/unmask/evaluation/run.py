@@ -42,6 +42,7 @@ from unmask.runs.disk import write_whole
 from unmask.runs.records import Records
 from unmask.runs.run import Run
 from unmask.runs.settings_record import NAME, Kind, read_settings
+from unmask.values import plural
 
 EVALUATION = Kind(
     "evaluation",
@@ -185,8 +186,8 @@ def _check_drawn(run: Run, examples: list[Example]) -> None:
     strange = sum(record.get("key", examples[0].key) not in drawn for record in run)
     if strange:
         raise RunError(
-            f"{run.place} holds {strange} examples that this run has not drawn: restore examples.jsonl, or "
-            f"give another --out"
+            f"{run.place} holds {plural(strange, 'example')} that this run has not drawn: restore "
+            f"examples.jsonl, or give another --out"
         )
 
 

@@ -42,6 +42,7 @@ from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
+from unmask.values import plural
 
 NO_GRID = "; --method grid joins all blanks at once, but covers only a few candidates per blank"
 NO_GRID_TO_SCORE = "; a grid gives no probability to a token that is not among its candidates"
@@ -198,7 +199,7 @@ def _chain(asked: _Asked) -> Joint:
 
 
 def _count(cloze: Cloze) -> str:
-    return "1 blank" if len(cloze.blanks) == 1 else f"{len(cloze.blanks)} blanks"
+    return plural(len(cloze.blanks), "blank")
 
 
 def _check_no_candidates(what: str, query: Query) -> None:

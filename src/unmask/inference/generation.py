@@ -29,6 +29,7 @@ from unmask.lazy import require
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze, check_encoding, has_blank, parse_blanks, unknown_note
+from unmask.values import plural
 
 MARKOV = ("gibbs", "block-gibbs", "metropolis")
 
@@ -69,8 +70,9 @@ def cloze_of(
     if len(sentence.ids) > mlm.window:
         room = mlm.window - len(sentence.ids) + length
         raise UsageError(
-            f"{length} tokens after the prefix make a text of {len(sentence.ids)}, but the model's window "
-            f"holds {mlm.window}: " + (f"take --length {room} or less" if room > 0 else "shorten the prefix")
+            f"the prefix and {plural(length, 'token')} make a text of {len(sentence.ids)}, but the model's "
+            f"window holds {mlm.window}: "
+            + (f"take --length {room} or less" if room > 0 else "shorten the prefix")
         )
     blanks = sentence.positions[len(before) :]
     start = (prefix or "").rstrip()

@@ -29,6 +29,7 @@ from torch import Tensor
 
 from unmask.errors import UsageError
 from unmask.joints.blank_conditionals import BlankConditionals
+from unmask.joints.fillings import whole_number
 from unmask.progress import Progress, silent
 
 ENERGIES = ("mrf-prob", "mrf-logit")
@@ -178,13 +179,12 @@ def run_chains(
 ) -> Draws:
     """Run chains side by side and return what they draw after the burn-in, every `thin`-th sweep."""
     for name, value, least in (
-        ("chains", chains, 1),
-        ("draws", draws, 1),
-        ("sweeps of burn-in", burn_in, 0),
-        ("sweeps between draws", thin, 1),
+        ("a number of chains", chains, 1),
+        ("a number of draws", draws, 1),
+        ("a number of sweeps of burn-in", burn_in, 0),
+        ("a number of sweeps between draws", thin, 1),
     ):
-        if value < least:
-            raise UsageError(f"expected at least {least} {name}, got {value}")
+        whole_number(value, name, least)
     states = kernel.conditionals.start(chains, generator)
     kept, weights = [], []
     sweeps = burn_in + draws * thin

@@ -74,7 +74,9 @@ def check_method_options(method: str, options: Mapping[str, Any]) -> dict[str, A
         specs = [table[name] for table in tables if name in table]
         if not specs:
             what = "the grid" if method == "grid" else method
-            raise unknown_option(what, name, tables[0] if tables else {})
+            raise unknown_option(
+                what, name, {known: spec for table in tables for known, spec in table.items()}
+            )
         checked[name] = _first_accepted(f"option '{name}' of {method}", specs, value)
     return checked
 

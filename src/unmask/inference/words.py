@@ -38,6 +38,7 @@ from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 from unmask.text.word_marks import word_parts
+from unmask.values import plural
 
 MOST_TOKENS = 3
 MOST_BLANKS = 4
@@ -102,8 +103,8 @@ def fill_words(
     longest = len(cloze.ids) + blanks * (most_tokens - 1)
     if longest > mlm.window:
         raise UsageError(
-            f"with words of {most_tokens} tokens the text is {longest} tokens long, but the model's window "
-            f"holds {mlm.window}: shorten it, or take shorter words"
+            f"with words of {plural(most_tokens, 'token')} the text is {longest} tokens long, but the "
+            f"model's window holds {mlm.window}: shorten it, or take shorter words"
         )
     support = Support.words(mlm.vocabulary)
     allowed = (starts[support.ids], insides[support.ids])

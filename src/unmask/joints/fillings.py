@@ -6,6 +6,7 @@ A filling is one token per blank. A program gives a tensor of token ids [..., bl
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from unmask.errors import UsageError
 from unmask.text.support import Support
+from unmask.values import plural, shown
 
 Token: TypeAlias = int | str
 """A token, by its spelling or its id."""
@@ -30,7 +32,8 @@ def index_fillings(value: Value, supports: Sequence[Support]) -> list[Tensor]:
     """Return fillings as indices into the supports, one tensor [...] per blank."""
     blanks = len(supports)
     if isinstance(value, np.ndarray) and value.ndim:
-        value = torch.from_numpy(value)
+        # strings, and whatever torch has no numbers for, are looked at one by one
+        value = torch.from_numpy(value) if value.dtype.kind in "biufc" else value.tolist()
     if isinstance(value, Tensor):
         _check_tensor(value, blanks)
         if value.ndim == 0:
@@ -38,7 +41,9 @@ def index_fillings(value: Value, supports: Sequence[Support]) -> list[Tensor]:
         return [support.indices(value[..., i]) for i, support in enumerate(supports)]
     if _is_token(value):
         if blanks != 1:
-            raise UsageError(f"expected fillings of {blanks} tokens, one per blank, got the token {value!r}")
+            raise UsageError(
+                f"expected fillings of {blanks} tokens, one per blank, got the token {shown(value)}"
+            )
         return [supports[0].indices(value)]
     return list(_index_nested(value, supports).unbind(-1))
 
@@ -59,11 +64,12 @@ def _index_nested(value: Any, supports: Sequence[Support]) -> Tensor:
     """Return nested sequences of tokens as indices [..., blanks]."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise UsageError(
-            f"expected a filling of {len(supports)} tokens, one per blank, got {type(value).__name__}"
+            f"expected a filling of {plural(len(supports), 'token')}, one per blank, got "
+            f"{type(value).__name__}"
         )
     if not value or any(_is_token(part) for part in value):
         if len(value) != len(supports):
-            raise UsageError(f"expected {len(supports)} tokens, one per blank, got {len(value)}")
+            raise UsageError(f"expected {plural(len(supports), 'token')}, one per blank, got {len(value)}")
         return torch.tensor([s.index(token) for s, token in zip(supports, value, strict=True)])
     parts = [_index_nested(part, supports) for part in value]
     if any(part.shape != parts[0].shape for part in parts):
@@ -85,17 +91,19 @@ def whole_number(value: Any, what: str, least: int) -> int:
     """Return a whole number of at least `least`; numpy's and torch's are taken, 1.0 and True are not."""
     if not isinstance(value, bool | str) and _is_token(value) and (number := operator.index(value)) >= least:
         return number
-    raise UsageError(f"expected {what}, a whole number of at least {least}, got {value!r}")
+    raise UsageError(f"expected {what}, a whole number of at least {least}, got {shown(value)}")
 
 
 def sample_size(sample_shape: Any) -> torch.Size:
     """Return the shape of samples, which may be given as a number."""
     shape = (sample_shape,) if _is_token(sample_shape) else sample_shape
+    if isinstance(shape, np.ndarray):
+        shape = shape.tolist()
     if isinstance(shape, str) or not isinstance(shape, Sequence):
-        raise UsageError(f"expected a sample shape such as (5,), or a number, got {sample_shape!r}")
-    size = torch.Size([whole_number(part, "a sample shape such as (5,)", 0) for part in shape])
-    if size.numel() > MOST_SAMPLES:
+        raise UsageError(f"expected a sample shape such as (5,), or a number, got {shown(sample_shape)}")
+    size = [whole_number(part, "a sample shape such as (5,)", 0) for part in shape]
+    if max(math.prod(size), *size, 0) > MOST_SAMPLES:
         raise UsageError(
-            f"expected at most {MOST_SAMPLES:,} samples at once, got {size.numel():,}: draw in parts"
+            f"expected at most {MOST_SAMPLES:,} samples at once, got {shown(sample_shape)}: draw in parts"
         )
-    return size
+    return torch.Size(size)

@@ -12,7 +12,7 @@ from inspect import signature
 from typing import Annotated, Any, get_type_hints
 
 from unmask.errors import UsageError
-from unmask.values import Real, Spec, Whole
+from unmask.values import Real, Spec, Whole, one_of
 
 Tolerance = Annotated[
     float | None, Spec(Real(above=0), "The norm of the gradient at which the solver stops.")
@@ -46,4 +46,4 @@ def check_options(what: str, kind: type, options: Mapping[str, Any]) -> dict[str
 
 def unknown_option(what: str, name: object, known: Mapping[str, Spec]) -> UsageError:
     """Return the error of an option that there is not."""
-    return UsageError(f"{what} has no option '{name}': expected {' or '.join(known) or 'none'}")
+    return UsageError(f"{what} has no option '{name}': expected {one_of(known)}")

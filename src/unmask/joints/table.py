@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Unpack
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -62,7 +63,9 @@ class TableJoint(Joint):
 
     def _ids_of_flat(self, flat: Tensor) -> Tensor:
         """Return the fillings of flat indices into the table, [n, blanks]."""
-        return self._ids(torch.unravel_index(flat, self.log_q.shape))
+        # torch's own unravel_index imports sympy
+        places = np.unravel_index(flat.numpy(), self.log_q.shape)
+        return self._ids([torch.from_numpy(place) for place in places])
 
 
 class TokenDistribution(TableJoint):

@@ -16,6 +16,7 @@ import torch
 
 from unmask.errors import RunError, UsageError
 from unmask.models import hub
+from unmask.models.config_check import check_config
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -167,6 +168,7 @@ def _check_files(directory: Path, *, allow_pickle: bool) -> None:
         raise UsageError(
             f"'{directory}' holds no config.json: give the directory of a Hugging Face checkpoint"
         )
+    check_config(directory)
     if any((directory / name).is_file() for name in WEIGHTS):
         return
     if not any((directory / name).is_file() for name in PICKLES):
@@ -186,19 +188,31 @@ def _check_weights(source: str, model: Any, report: dict[str, Any]) -> None:
             f"'{source}' holds weights of other shapes than its config.json says ({name} is {list(found)}, "
             f"not {list(expected)}): take both files from one checkpoint"
         )
-    missing = sorted(report["missing_keys"])
-    if missing:
-        raise RunError(
-            f"'{source}' lacks weights of a masked language model ({', '.join(missing[:3])}"
-            f"{', ...' if len(missing) > 3 else ''}): it may be an encoder without a head; "
-            f"'unmask train' can give it one"
-        )
+    if report["missing_keys"]:
+        raise _missing(source, model, sorted(report["missing_keys"]))
     for name, weight in model.named_parameters():
         if not torch.isfinite(weight).all():
             raise RunError(
                 f"'{source}' holds weights that are not numbers (NaN or infinite) in {name}: it is damaged, "
                 f"take another copy"
             )
+
+
+def _missing(source: str, model: Any, missing: list[str]) -> RunError:
+    """Say of which part of a model weights are missing: the head, or the encoder that all depends on."""
+    prefix = model.base_model_prefix
+    encoder = [name for name in missing if name.startswith(f"{prefix}.") or not hasattr(model, prefix)]
+    named = encoder or missing
+    told = ", ".join([*named[:3], *(["..."] if len(named) > 3 else [])])
+    if encoder:
+        return RunError(
+            f"'{source}' lacks weights of the encoder that its config.json describes ({told}): it is "
+            f"damaged, take another copy"
+        )
+    return RunError(
+        f"'{source}' lacks weights of a masked language model ({told}): it may be an encoder without a head; "
+        f"'unmask train' can give it one"
+    )
 
 
 def _cannot_open(source: str, error: Exception, is_directory: bool) -> Exception:

@@ -8,6 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
+WEIGHTS = (".safetensors", ".bin")
+READ_WITH_THEM = frozenset(
+    {
+        *("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
+        *("added_tokens.json", "vocab.json", "vocab.txt", "merges.txt"),
+        *("spiece.model", "sentencepiece.bpe.model"),
+    }
+)
+"""The config and the tokenizer: what a checkpoint's answers depend on beside its weights."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +46,18 @@ def absolute(source: str) -> str:
 
 
 def weights_digest(source: str) -> str | None:
-    """Return a digest of a checkpoint's weight files, which tells runs of one name apart; None on the hub."""
-    directory = Path(locate(source))
-    files = sorted(f for f in directory.glob("*") if f.suffix in (".safetensors", ".bin"))
+    """Return a digest of a checkpoint, which tells runs of one name apart; None for one on the hub.
+
+    It covers the files that its answers depend on: the weights, the config and the tokenizer.
+    """
+    files = [f for f in Path(locate(source)).glob("*") if f.suffix in WEIGHTS or f.name in READ_WITH_THEM]
+    if not any(f.suffix in WEIGHTS for f in files):
+        return None
     digest = hashlib.sha256()
-    for path in files:
+    for path in sorted(files):
         with path.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()[:24] if files else None
+            digest.update(f"{path.name} ".encode() + hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()[:24]
 
 
 def embedded() -> list[Embedded]:

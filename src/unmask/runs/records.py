@@ -70,7 +70,12 @@ class Records:
         if key is not None and key in self.keys:
             raise UsageError(f"{self.path} holds a record with the {self.key} {key!r} already")
         named = record if key is None else {self.key: key} | record
-        line = json.dumps(named, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        try:
+            line = json.dumps(named, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        except ValueError:  # NaN or infinity, or half a character
+            raise RunError(
+                f"{self.path}: the record {key!r} holds what JSON can't: NaN or infinity"
+            ) from None
         written = 0
         try:
             os.ftruncate(self._file, self._length)  # whatever a kill left of the last line
@@ -158,10 +163,15 @@ class Records:
 def _read(line: bytes) -> dict[str, Any] | None:
     """Return the record of a whole line, or None if it is no such line."""
     try:
-        record = json.loads(line) if line.endswith(b"\n") else None
+        record = json.loads(line, parse_constant=_refuse) if line.endswith(b"\n") else None
     except ValueError:
         return None
     return record if isinstance(record, dict) else None
+
+
+def _refuse(constant: str) -> None:
+    """Refuse NaN and infinity, which no record is written with."""
+    raise ValueError(constant)
 
 
 def _sync_directory(directory: Path) -> None:

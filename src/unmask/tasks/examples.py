@@ -14,6 +14,7 @@ from unmask.errors import UsageError
 from unmask.tasks import schemes
 from unmask.tasks.files import Columns, Example, Tagged, read_examples, read_tagged, resolve
 from unmask.tasks.settings import Settings, Task
+from unmask.values import plural
 
 HELD_OUT = 10
 """One training example in so many is kept for evaluation where no file is given for it."""
@@ -129,7 +130,7 @@ def check_tags(
             sentence = replace(sentence, tags=schemes.convert(sentence.tags, scheme))
         mended.append(sentence)
     if repaired:
-        notes.append(f"{path}: {repaired:,} sentences broke the scheme {scheme} and were repaired")
+        notes.append(f"{path}: repaired {plural(repaired, 'sentence')} that broke the scheme {scheme}")
     return mended
 
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UsageError
-from unmask.text.lines import read_lines, read_objects
+from unmask.text.lines import Line, read_lines, read_objects
+from unmask.values import plural
 
 PAIRS_IN_USE = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("text", "text_pair"))
 TEXT_OPTIONS = ("--text", "--second")
@@ -145,26 +146,40 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _table(path: Path, *, tab: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     style: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if tab else {}
-    reader = csv.reader((text + "\n" for _, text in read_lines(path)), **style)
+    reader = csv.reader((text + "\n" for _, text in _lines(path)), strict=True, **style)
     try:
-        header = next(reader, [])
-        twice = sorted(name for name, count in Counter(header).items() if count > 1)
-        if twice:
-            raise UsageError(
-                f"{path}, line 1: several columns are called '{twice[0]}': give each a name of its own"
-            )
+        header = next(reader, None)
+    except csv.Error as error:
+        raise UsageError(f"{path}, line 1: can't be read as a table's header ({error})") from None
+    if header is None:
+        return
+    twice = sorted(name for name, count in Counter(header).items() if count > 1)
+    if twice:
+        raise UsageError(
+            f"{path}, line 1: several columns are called '{twice[0]}': give each a name of its own"
+        )
+    first = reader.line_num + 1  # of the row that is read next: a quoted field may hold several lines
+    try:
         for row in reader:
-            if not row:
-                continue
-            if len(row) != len(header):
+            if row and len(row) != len(header):
                 raise UsageError(
-                    f"{path}, line {reader.line_num}: expected {len(header)} columns "
+                    f"{path}, line {first}: expected {len(header)} columns "
                     f"({', '.join(header)}), got {len(row)}"
                 )
-            yield reader.line_num, dict(zip(header, row, strict=True))
+            if row:
+                yield first, dict(zip(header, row, strict=True))
+            first = reader.line_num + 1
     except csv.Error as error:
-        line = reader.line_num or 1
-        raise UsageError(f"{path}, line {line}: can't be read as a table ({error})") from None
+        why = "a quote is opened and not closed" if "end of data" in str(error) else str(error)
+        raise UsageError(f"{path}, line {first}: can't be read as a table ({why})") from None
+
+
+def _lines(path: Path) -> Iterator[Line]:
+    """Go through a file's lines; refuse what no text holds."""
+    for number, text in read_lines(path):
+        if "\0" in text:
+            raise UsageError(f"{path}, line {number}: expected text, got a NUL byte: remove it")
+        yield number, text
 
 
 def read_tagged(path: Path, *, labelled: bool, word_column: int = 0, tag_column: int = -1) -> list[Tagged]:
@@ -183,7 +198,7 @@ def read_tagged(path: Path, *, labelled: bool, word_column: int = 0, tag_column:
         for some in (words, tags, lines):
             some.clear()
 
-    for number, line in read_lines(path):
+    for number, line in _lines(path):
         fields = line.split("\t") if "\t" in line else line.split()
         if not line.strip() or fields[0] == DOCUMENT_MARK:
             close()
@@ -218,7 +233,8 @@ def _tagged_object(path: Path, line: int, row: dict[str, Any], labelled: bool) -
     if not _texts(words):
         raise UsageError(f'{path}, line {line}: expected "words", a list of words, got {str(words)[:40]}')
     if labelled and not (_texts(tags) and len(tags) == len(words)):  # type: ignore[arg-type]
-        raise UsageError(f'{path}, line {line}: expected "tags", one for each of the {len(words)} words')  # type: ignore[arg-type]
+        count = plural(len(words), "word")  # type: ignore[arg-type]
+        raise UsageError(f'{path}, line {line}: expected "tags", one for each of {count}')
     return Tagged(line, list(words), list(tags) if labelled else None)  # type: ignore[arg-type]
 
 

@@ -23,6 +23,7 @@ from unmask.tasks.encoding import Encoded, Encoder
 from unmask.tasks.files import Columns
 from unmask.tasks.scores import Scores, class_scores, entity_scores, token_scores
 from unmask.tasks.settings import LongTexts, Settings, Task, check_long
+from unmask.values import plural
 
 RECORD = "task.json"
 COLUMN_NUMBERS = ("word_column", "tag_column")
@@ -231,7 +232,9 @@ def encoding_notes(encoded: Encoded, long: str, examples: str = "texts") -> list
         how = "split into pieces" if long == "split" else "cut at the end"
         notes.append(f"{encoded.overlong:,} {examples} are longer than max_length and were {how}")
     if encoded.vanished:
-        notes.append(f"of {encoded.vanished:,} words in {examples} the tokenizer leaves nothing to tag")
+        notes.append(
+            f"of {plural(encoded.vanished, 'word')} in {examples} the tokenizer leaves nothing to tag"
+        )
     return notes
 
 

@@ -123,6 +123,8 @@ class Vocabulary:
         In a vocabulary with word-start marks a bare word means the token that starts a word ("man" is
         "Ġman"); a token written with its mark, or without if there is no such word, is taken as it is.
         """
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise UsageError(f"{text!r} is not valid Unicode: write the token in UTF-8")
         if self.start_mark is not None and self.start_mark + text in self._ids:
             return self._ids[self.start_mark + text]
         if text in self._ids:

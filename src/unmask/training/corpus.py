@@ -78,6 +78,10 @@ class Corpus:
         if empty:
             raise UsageError(f"{self.path}: expected paragraphs of text, got an empty file: check the path")
 
+    def check_readable(self) -> None:
+        """Refuse a file that is not there, that can't be read or that is no text from its start."""
+        self._open().close()
+
     def fingerprint(self) -> str:
         """A digest of the file's bytes: tokens made from it are reused only while it stays the same."""
         with errors_in_one_line(self.path), self.path.open("rb") as stream:

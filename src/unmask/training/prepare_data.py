@@ -53,6 +53,8 @@ def prepare_data(settings: Settings, directory: Path) -> TrainingData:
         )
     texts = corpora(settings.corpora)
     eval_texts = corpora(settings.eval_corpora, beside=texts) if settings.eval_corpora else []
+    for text in (*texts, *eval_texts):
+        text.check_readable()  # before anything else is found missing
     _refuse_trained_on(texts, eval_texts)
     tokenizer, kept = run_tokenizer(settings, texts, directory)
     vocabulary = Vocabulary.of(tokenizer)

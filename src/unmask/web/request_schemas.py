@@ -6,6 +6,7 @@ which `check_limits` holds a request to, with a line of its own for each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchem
 from unmask.inference.query import DEFAULTS, LARGEST_SEED, SPECS, Query, TableKeywords
 from unmask.joints.options import declared_options
 from unmask.joints.registry import CONSTRUCTIONS
-from unmask.values import Real, Several, Spec, Text, ValueKind, Whole, Word, token_kind
+from unmask.values import Either, Real, Several, Spec, Text, ValueKind, Whole, Word, token_kind
 from unmask.web.errors import LimitExceeded
 from unmask.web.settings import Limits
 
@@ -28,11 +29,14 @@ NARROWER: dict[str, ValueKind] = {
     "method": Word(lambda: CONSTRUCTIONS),
     "include": Several(token_kind(200), "tokens, as strings or ids"),
     "pivot": token_kind(200),
-    "rounds": Whole(1, MAX_ROUNDS),
-    "sweeps": Whole(0, MAX_ROUNDS),
-    "tolerance": Real(minimum=FINEST_TOLERANCE, maximum=1.0),
 }
-"""What this server takes of a field or an option, where that is less than the cache does."""
+"""What this server takes of a field or an option, where that is less than the library does."""
+NARROWER_RANGES: dict[str, tuple[float, float]] = {
+    "rounds": (0, MAX_ROUNDS),
+    "sweeps": (0, MAX_ROUNDS),
+    "tolerance": (FINEST_TOLERANCE, 1.0),
+}
+"""The same of numbers, whose range is cut to this one, whichever construction's it is."""
 
 Asked = TypeVar("Asked", bound=type[BaseModel])
 
@@ -42,9 +46,23 @@ def _typed(kind: ValueKind) -> Any:
     return Annotated[Any, PlainValidator(kind.read), WithJsonSchema(kind.schema)]
 
 
+def _narrow(name: str, kind: ValueKind) -> ValueKind:
+    """Return what this server takes of a field or an option of that kind."""
+    if name in NARROWER_RANGES:
+        least, most = NARROWER_RANGES[name]
+        if isinstance(kind, Whole):
+            return Whole(max(kind.minimum, int(least)), min(kind.maximum or int(most), int(most)))
+        if isinstance(kind, Real):
+            above = kind.above if kind.above >= least else -math.inf
+            return replace(
+                kind, minimum=max(kind.minimum, least), maximum=min(kind.maximum, most), above=above
+            )
+    return NARROWER.get(name, kind)
+
+
 def _field(name: str, spec: Spec, default: Any) -> tuple[Any, Any]:
     described = Field(... if name == "text" else default, description=spec.help)
-    return _typed(NARROWER.get(name, spec.kind)), described
+    return _typed(_narrow(name, spec.kind)), described
 
 
 class _StrictModel(BaseModel):
@@ -62,24 +80,27 @@ class Options(_StrictModel):
 
 
 def _options() -> type[Options]:
-    """Return the schema of all constructions' options; each says which constructions have it."""
-    owners: dict[str, list[str]] = {}
-    specs: dict[str, Spec] = {}
-    for method, kind in CONSTRUCTIONS.items():
-        for name, spec in declared_options(kind).items():
-            owners.setdefault(name, []).append(method)
-            specs.setdefault(name, spec)
+    """Return the schema of all constructions' options; each says which constructions have it.
+
+    A value is held to the kinds of all of them here, and to its method's own when the query is made.
+    """
+    owners: dict[str, dict[Spec, list[str]]] = {}
+    for method, construction in CONSTRUCTIONS.items():
+        for name, spec in declared_options(construction).items():
+            owners.setdefault(name, {}).setdefault(spec, []).append(method)
     fields: dict[str, Any] = {}
-    for name, spec in specs.items():
-        told = replace(spec, help=f"{', '.join(owners[name])}: {spec.help}")
-        of, described = _field(name, told, None)
-        fields[name] = (of | None, described)
+    for name, specs in owners.items():
+        kinds = tuple(dict.fromkeys(_narrow(name, spec.kind) for spec in specs))
+        told = "; ".join(f"{', '.join(methods)}: {spec.help}" for spec, methods in specs.items())
+        of = _typed(kinds[0] if len(kinds) == 1 else Either(kinds))
+        fields[name] = (of | None, Field(None, description=told))
     return create_model("Options", __base__=Options, __doc__=Options.__doc__, **fields)
 
 
-def _with(names: Iterable[str]) -> Callable[[Asked], Asked]:
-    """Give a request these fields of a query, with their defaults, ranges and help."""
-    fields = {name: _field(name, SPECS[name], DEFAULTS[name]) for name in names if name != "options"}
+def _with(names: Iterable[str], **own: Spec) -> Callable[[Asked], Asked]:
+    """Give a request these fields of a query, with their defaults, ranges and help, or with its own."""
+    specs = SPECS | own
+    fields = {name: _field(name, specs[name], DEFAULTS[name]) for name in names if name != "options"}
     if "options" in names:
         options = _options()
         empty = Field(default_factory=options, description=SPECS["options"].help)
@@ -127,7 +148,7 @@ class FillRequest(TextRequest):
     top: Positive = Field(10, description="How many fillings.")
 
 
-@_with(SPECS)
+@_with(SPECS, text=Spec(SPECS["text"].kind, "A text with braces around what is scored."))
 class ScoreRequest(TextRequest):
     """What the words in braces are worth."""
 

@@ -9,9 +9,10 @@ what to say of it.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
+
+from unmask.models.config_check import check_config
 
 FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 
@@ -25,8 +26,7 @@ def open_light(source: str) -> tuple[Any, Any] | None:
         from unmask.models.light.bert import read_bert
         from unmask.models.light.tokenizer import read_tokenizer
 
-        config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
-        model = read_bert(config, directory / "model.safetensors")
+        model = read_bert(check_config(directory), directory / "model.safetensors")
         tokenizer = read_tokenizer(directory) if model is not None else None
     except Exception:  # a damaged file of any kind: the full path finds the words for it
         return None
