@@ -1,0 +1,220 @@
+"""What the pair head is worth: joints from one forward pass, against the model's own passes.
+
+- *gap*: the mean log-probability of n neighbouring true tokens by independent answers (one pass), by the head
+  (one pass: each token given its neighbour to the left), and by the model's own chain from left to right (n
+  passes); the share is how much of the gap between the first and the last one the head closes. Also that of
+  the `tree`, which chooses its edges and gives a row of its own to the true tokens of parents.
+- *completion*: KL of the model's conditionals from completed ones at K candidates, by the ridge regression
+  alone and with the head as its start; over tokens drawn in proportion to the root of m.
+- *auto*: passes per pair, and the error of log q of the true pair under `ag` against exact conditionals.
+
+Neighbouring blanks of sentences from the files given: SNLI's dev.tsv and a file with a text per line.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import unmask
+from machine import describe, parser, table
+from unmask.inference.cross import cross_conditionals
+from unmask.inference.exact import exact_conditionals
+from unmask.inference.kernel_ridge import KernelRidge
+from unmask.inference.pair_guess import PairGuess
+from unmask.inference.sentences import Reader
+from unmask.inference.tree import tree_joint
+from unmask.joints.registry import construct
+from unmask.text.cloze import Cloze
+from unmask.text.support import Support
+
+LONGEST = 60
+CANDIDATES = (8, 16, 32, 64, 128)
+DRAWN = 256
+
+
+def texts_of(path: Path) -> list[str]:
+    """Read SNLI's sentences from a .tsv file, or a text per line."""
+    if path.suffix != ".tsv":
+        return path.read_text(encoding="utf-8").splitlines()
+    with path.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    return sorted({row[name] for row in rows for name in ("premise", "hypothesis")})
+
+
+def neighbours(mlm: unmask.MaskedLM, texts: list[str], blanks: int, count: int, seed: int) -> list[Cloze]:
+    """Draw sentences with so many neighbouring tokens masked."""
+    rng, reader, found = random.Random(seed), Reader(mlm), []
+    for text in rng.sample(texts, len(texts)):
+        tokens = reader(text).tokens[: LONGEST - 2]
+        if len(tokens) < blanks + 2:
+            continue
+        sentence = reader.of_ids(tokens)
+        first = rng.randrange(len(sentence) - blanks + 1)
+        places = sentence.positions[first : first + blanks]
+        ids = [mlm.vocabulary.mask_id if i in places else t for i, t in enumerate(sentence.ids)]
+        truth = tuple(sentence.ids[p] for p in places)
+        found.append(Cloze(tuple(ids), places, ("",) * (blanks + 1), mlm.vocabulary, truth))
+        if len(found) == count:
+            break
+    return found
+
+
+@torch.inference_mode()
+def gap(mlm: unmask.MaskedLM, clozes: list[Cloze]) -> dict[str, float]:
+    """Return mean log-probabilities of the truth: `independent`, `head`, `tree` and `chain`."""
+    every = torch.arange(mlm.vocabulary.size)
+    decode = mlm.decoder(every)
+    words = Support.everything(mlm.vocabulary)
+    sums = dict.fromkeys(("independent", "head", "tree", "chain"), 0.0)
+    for cloze in clozes:
+        blanks, truth = cloze.blanks, cloze.truth or ()
+        rows = [torch.tensor(cloze.ids)]
+        for place, token in zip(blanks[:-1], truth[:-1], strict=True):
+            rows.append(rows[-1].clone())
+            rows[-1][place] = token
+        states = mlm.states_at(torch.stack(rows), blanks)
+
+        def log_p(state: Tensor, token: int) -> float:
+            return float(decode(state).log_softmax(-1)[token])
+
+        first = log_p(states[0, 0], truth[0])
+        sums["independent"] += sum(log_p(states[0, n], t) for n, t in enumerate(truth))
+        sums["chain"] += sum(log_p(states[n, n], t) for n, t in enumerate(truth))
+        sums["head"] += first
+        for n in range(1, len(blanks)):
+            guess = PairGuess(mlm, cloze, states[0], n - 1, n)
+            sums["head"] += log_p(guess(torch.tensor([truth[n - 1]]))[0], truth[n])
+        tree = tree_joint(mlm, cloze, (words,) * len(blanks), 0, include=[[t] for t in truth])
+        sums["tree"] += float(tree.log_prob(torch.tensor(truth)))
+    return {name: total / len(clozes) for name, total in sums.items()}
+
+
+@torch.inference_mode()
+def completion(mlm: unmask.MaskedLM, clozes: list[Cloze]) -> dict[str, dict[int, float]]:
+    """Return the KL of completed conditionals by K: `ridge`, `head`; K = 0 is no completion and the guess."""
+    found: dict[str, dict[int, list[float]]] = {"ridge": {}, "head": {}}
+    decode = mlm.decoder(torch.arange(mlm.vocabulary.size))
+    generator = torch.Generator().manual_seed(0)
+
+    def kl(said: Tensor, truth: Tensor) -> float:
+        p, q = decode(truth).log_softmax(-1), decode(said.float()).log_softmax(-1)
+        return float((p.exp() * (p - q)).sum(-1).mean())
+
+    for cloze in clozes:
+        states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
+        weights = (0.5 * decode(states[0]).log_softmax(-1)).exp()
+        tokens = torch.multinomial(weights, DRAWN, generator=generator)
+        truth = mlm.filled_states(cloze, 0, tokens, cloze.blanks[1])
+        embeddings = mlm.input_embeddings[tokens]
+        guess = PairGuess(mlm, cloze, states, 0, 1)
+        guessed = guess(tokens)
+        spread = float((guessed - guessed.mean(0)).std())
+        points = torch.cat([0.5 * guess.standardised(embeddings), guessed / spread], -1)
+        rest = slice(max(CANDIDATES), None)
+        found["ridge"].setdefault(0, []).append(kl(states[1].expand_as(truth[rest]), truth[rest]))
+        found["head"].setdefault(0, []).append(kl(guessed[rest], truth[rest]))
+        for k in CANDIDATES:
+            alone = KernelRidge(embeddings[:k], truth[:k])(embeddings[rest])
+            found["ridge"].setdefault(k, []).append(kl(alone, truth[rest]))
+            both = KernelRidge(points[:k], (truth - guessed)[:k])(points[rest]) + guessed[rest]
+            found["head"].setdefault(k, []).append(kl(both, truth[rest]))
+    return {name: {k: sum(v) / len(v) for k, v in by.items()} for name, by in found.items()}
+
+
+def passes(mlm: unmask.MaskedLM, clozes: list[Cloze]) -> list[int]:
+    """Return the passes of each pair at `auto`."""
+    words = Support.words(mlm.vocabulary)
+    return [
+        cross_conditionals(mlm, cloze, (words, words), include=_truth(cloze)).diagnostics.passes
+        for cloze in clozes
+        if all(token in set(words.ids.tolist()) for token in cloze.truth or ())
+    ]
+
+
+def exact_errors(mlm: unmask.MaskedLM, clozes: list[Cloze], candidates: Any) -> list[float]:
+    """Return the error of log q of each true pair under `ag`, against exact conditionals."""
+    words = Support.words(mlm.vocabulary)
+    kept = set(words.ids.tolist())
+    errors = []
+    for cloze in clozes:
+        if not all(token in kept for token in cloze.truth or ()):
+            continue
+        true = torch.tensor(cloze.truth)
+        exact = construct("ag", exact_conditionals(mlm, cloze, (words, words))).log_prob(true)
+        near = cross_conditionals(mlm, cloze, (words, words), candidates, include=_truth(cloze))
+        errors.append(abs(float(construct("ag", near).log_prob(true) - exact)))
+    return errors
+
+
+def _truth(cloze: Cloze) -> tuple[list[int], list[int]]:
+    a, b = cloze.truth or (0, 0)
+    return [a], [b]
+
+
+def measure(
+    files: list[str], model: str, pair_head: str, count: int, exact: int, seed: int = 3
+) -> dict[str, Any]:
+    """Measure all of it on each file."""
+    mlm = unmask.load(model, device="cpu", pair_head=pair_head)
+    plain = unmask.load(model, device="cpu", pair_head=None)
+    found: dict[str, Any] = {"count": count}
+    for name, path in (file.split("=", 1) for file in files):
+        texts = texts_of(Path(path))
+        by_blanks = {n: gap(mlm, neighbours(mlm, texts, n, count, seed)) for n in (2, 3, 4)}
+        pairs = neighbours(mlm, texts, 2, count, seed + 1)
+        found[name] = {
+            "gap": by_blanks,
+            "completion": completion(mlm, pairs[:24]),
+            "passes": {"head": passes(mlm, pairs[:60]), "without": passes(plain, pairs[:20])},
+            "exact": exact_errors(mlm, pairs[:exact], "auto"),
+            "exact_without": exact_errors(plain, pairs[:exact], "auto"),
+        }
+        print(json.dumps({name: found[name]}), flush=True)
+    return found
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--data", action="append", required=True, metavar="NAME=FILE")
+    options.add_argument("--model", default="english")
+    options.add_argument("--pair-head", default="auto")
+    options.add_argument("--count", type=int, default=400)
+    options.add_argument("--exact", type=int, default=25, help="Pairs per file with exact conditionals.")
+    given = options.parse_args()
+    print(f"## The pair head\n\n{describe()}\n")
+    found = measure(given.data, given.model, given.pair_head, given.count, given.exact)
+    rows = []
+    for name in (file.split("=", 1)[0] for file in given.data):
+        for blanks, said in found[name]["gap"].items():
+            whole = said["chain"] - said["independent"]
+            shares = [f"{(said[how] - said['independent']) / whole:.2f}" for how in ("head", "tree")]
+            numbers = [f"{said[how]:.2f}" for how in ("independent", "head", "tree", "chain")]
+            rows.append((name, str(blanks), *numbers, *shares))
+    head = ("text", "blanks", "independent", "head", "tree", "chain", "share, head", "share, tree")
+    print(table(head, rows))
+    for name in (file.split("=", 1)[0] for file in given.data):
+        said = found[name]
+        rows = [
+            (str(k), f"{said['completion']['ridge'][k]:.3f}", f"{said['completion']['head'][k]:.3f}")
+            for k in (0, *CANDIDATES)
+        ]
+        print(f"\n{name}\n\n" + table(("K", "KL, ridge", "KL, head and ridge"), rows))
+        for how in ("head", "without"):
+            count = said["passes"][how]
+            print(f"passes per pair at auto, {how}: {sum(count) / len(count):.0f}")
+        for how in ("exact", "exact_without"):
+            errors = said[how]
+            if errors:
+                mean = sum(errors) / len(errors)
+                print(f"error of log q, {how}: mean {mean:.3f}, worst {max(errors):.3f} of {len(errors)}")
+
+
+if __name__ == "__main__":
+    main()
