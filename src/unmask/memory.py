@@ -7,7 +7,6 @@ import re
 from decimal import Decimal
 
 from unmask.errors import UsageError
-from unmask.values import shown
 
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 AMOUNT = re.compile(r"^\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*$")
@@ -21,13 +20,13 @@ def parse_bytes(amount: int | str) -> int:
     if match is not None and match.group(2).upper() in UNITS:
         parsed = Decimal(match.group(1)) * UNITS[match.group(2).upper()]
     elif isinstance(amount, str | bool) or not hasattr(amount, "__index__"):
-        raise UsageError(f"expected an amount of memory such as 4GB or 512MB, got {shown(amount)}")
+        raise UsageError(f"expected an amount of memory such as 4GB or 512MB, got {_shown(amount)}")
     else:
         parsed = Decimal(operator.index(amount))
     if parsed < 1:
-        raise UsageError(f"expected a positive amount of memory such as 4GB, got {shown(amount)}")
+        raise UsageError(f"expected a positive amount of memory such as 4GB, got {_shown(amount)}")
     if parsed > MOST:
-        raise UsageError(f"expected at most 2^60 bytes of memory, such as 4GB, got {shown(amount)}")
+        raise UsageError(f"expected at most 2^60 bytes of memory, such as 4GB, got {_shown(amount)}")
     return int(parsed)
 
 
@@ -37,3 +36,8 @@ def show_bytes(amount: int) -> str:
         if amount >= size:
             return f"{amount / size:.3g} {unit}"
     return f"{amount} bytes"
+
+
+def _shown(amount: object) -> str:
+    """Return what was given as a message shows it; Python refuses to write numbers of very many digits."""
+    return repr(amount)[:40] if not isinstance(amount, int) or amount.bit_length() < 200 else "more than that"
