@@ -172,7 +172,9 @@ def isotropy(_part: str, arguments: Any) -> dict[str, Any]:
     for model in arguments.models:
         encoder = Encoder.load(checkpoint_of(model, arguments.work), device="cpu")
         texts = read_texts(arguments.data / "corpus" / "wikipedia.txt.gz")
-        surveys[model] = isotropy_by_layer(encoder, texts, sample=arguments.examples or 2000, seed=arguments.seed)
+        surveys[model] = isotropy_by_layer(
+            encoder, texts, sample=arguments.examples or 2000, seed=arguments.seed
+        )
     if arguments.out is None and set(arguments.models) == set(MODELS):
         draw_isotropy(surveys, PAGES / "figures" / "isotropy.svg")
     return {
@@ -194,8 +196,7 @@ def wsd(_part: str, arguments: Any) -> dict[str, Any]:
     from itertools import islice
 
     from unmask.embeddings.encoder import Encoder
-    from unmask.embeddings.figures import draw_senses
-    from unmask.embeddings.figures import instances_by_sense
+    from unmask.embeddings.figures import draw_senses, instances_by_sense
     from unmask.embeddings.sense_corpus import gold_beside, read_gold, read_sentences
     from unmask.embeddings.senses import Senses, fit, predict, score
     from unmask.embeddings.wordnet import find_wordnet

@@ -16,7 +16,7 @@ The completed tables are never formed in full. The `UNGROUPED` likeliest tokens 
 asked for by name, have a row or a column of their own; the others are gathered into `GROUPS` groups of like
 probability (`unmask.tables.token_groups`). A group's row is the mean of the conditionals of its members,
 evaluated or predicted, a few of them standing for all: that mean is what the sums over unlikely contexts
-consist of.
+consist of. (With no candidates it is what the pair head predicts for their mean embedding.)
 
 How far the completion may be trusted is measured, not assumed, by leaving out each evaluated token in turn
 (of the random part of the sample, where there is one) and completing it from the others. `diagnostics` has
@@ -310,6 +310,9 @@ class _Direction:
     def table(self) -> tuple[Tensor, Tensor]:
         """Return log-probabilities [filled groups, asked groups], and the normalisers [filled groups]."""
         mlm, asked, groups = self._mlm, self._asked, self._filled.groups
+        if self._guess is not None and not len(self._states):
+            guessed = self._guess.of_groups(self._filled.support, groups)
+            return decoded(mlm, guessed, asked.support, asked.groups)
         needed, group = _members(self._filled)
         where = torch.full((len(self._filled.support),), -1)
         where[self._filled.evaluated] = torch.arange(len(self._states))

@@ -8,7 +8,9 @@ from torch import Tensor
 from unmask.errors import UsageError
 from unmask.models.masked_lm import MaskedLM
 from unmask.models.pair_head import HeldOut, PairHead
+from unmask.tables.token_groups import TokenGroups
 from unmask.text.cloze import Cloze
+from unmask.text.support import Support
 
 
 def check_has_head(mlm: MaskedLM, completion: str = "learned") -> PairHead:
@@ -43,6 +45,13 @@ class PairGuess:
     def __call__(self, token_ids: Tensor) -> Tensor:
         """Return the states at the asked blank for tokens in the filled one, [tokens, features]."""
         return self.of_embeddings(self._mlm.input_embeddings[token_ids.to(self._mlm.device)])
+
+    def of_groups(self, support: Support, groups: TokenGroups) -> Tensor:
+        """Return the states for the mean embedding of each group of the support, [groups, features]."""
+        embeddings = self._mlm.input_embeddings[support.ids.to(self._mlm.device)].float()
+        total = embeddings.new_zeros(len(groups), embeddings.shape[1])
+        total.index_add_(0, groups.group_of.to(total.device), embeddings)
+        return self.of_embeddings(total / groups.counts[:, None].to(total))
 
     @torch.inference_mode()
     def of_embeddings(self, embeddings: Tensor) -> Tensor:

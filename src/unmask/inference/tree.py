@@ -149,10 +149,7 @@ def _guessed_tree(
         support, guess = supports[parent], PairGuess(mlm, cloze, states, parent, child)
         single = support.indices(support.likeliest(alone[parent], own, kept).ids)
         groups = TokenGroups.by_probability(alone[parent], single, shared)
-        embeddings = mlm.input_embeddings[support.ids.to(mlm.device)].float()
-        total = embeddings.new_zeros(len(groups), embeddings.shape[1])
-        total.index_add_(0, groups.group_of.to(total.device), embeddings)
-        rows = guess.of_embeddings(total / groups.counts[:, None].to(total))
+        rows = guess.of_groups(support, groups)
         logits = decoders[child](rows.to(mlm.device)).to(mlm.tables_on).float().cpu()
         return EdgeTable(logits, groups.group_of, torch.zeros(len(groups), dtype=torch.bool))
 
