@@ -1,31 +1,44 @@
-"""Load a masked language model by its name: the embedded one, a directory, or a hub name."""
+"""Load a masked language model: by its name, from a directory, or from a module in memory."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from unmask.errors import UsageError
 from unmask.models.embedded import locate
 from unmask.models.masked_lm import DEFAULT_MEMORY, Engine, MaskedLM
 
 
 def load(
-    source: str | Path = "english",
+    source: str | Path | Any = "english",
+    tokenizer: Any = None,
     *,
     device: str = "auto",
     memory: int | str = DEFAULT_MEMORY,
     allow_pickle: bool = False,
     engine: Engine = "auto",
 ) -> MaskedLM:
-    """Load a masked language model: the embedded one, a directory, or a hub name.
+    """Load a masked language model: the embedded one, a directory, a hub name, or a module in memory.
 
     Args:
-        source: `english` (the embedded model), a checkpoint's directory, or a name on the Hugging Face hub.
-        device: `auto`, `cpu`, `cuda` or `mps`.
+        source: `english` (the embedded model), a checkpoint's directory, a name on the Hugging Face hub, or a
+            Hugging Face `...ForMaskedLM` module. A module is used as it is, in evaluation mode.
+        tokenizer: of a module: the tokenizer that goes with it.
+        device: `auto`, `cpu`, `cuda` or `mps`; with `auto`, a module stays where it is.
         memory: what the work may take beyond the model, as in `4GB`.
         allow_pickle: read pickled weights (which can run code) where there are no safetensors.
         engine: `auto` opens a plain BERT by unmask's own code, which loads in a fraction of the time, and all
             else by transformers; `transformers` opens everything by it.
     """
+    if not isinstance(source, str | Path):
+        from unmask.models.in_memory import wrap
+
+        return wrap(source, tokenizer, device=device, memory=memory)
+    if tokenizer is not None:
+        raise UsageError(
+            f"'{source}' is opened with its own tokenizer: leave out the other one, or give a module"
+        )
     return MaskedLM.load(
         locate(str(source)),
         name=str(source),
