@@ -31,7 +31,7 @@ MARKERS = {
         *("inference/test_cross.py", "inference/test_sampling.py", "inference/test_query_bad_input.py"),
         *("models/test_hub.py", "models/test_checkpoint.py", "test_other_domains.py", "benchmarks/"),
         *("evaluation/test_benchmarks.py", "evaluation/test_score_file.py", "evaluation/test_run.py"),
-        *("embeddings/", "cli/", "web/"),
+        *("embeddings/", "cli/", "web/", "integrations/"),
     ),
 }
 """Which files of tests cost more than `make check` may take, and why."""

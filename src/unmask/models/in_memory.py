@@ -23,6 +23,7 @@ def wrap(model: Any, tokenizer: Any, *, device: str = "auto", memory: int | str 
     is.
     """
     check_model(model)
+    check_precision(model)
     check_tokenizer(model, tokenizer)
     name = getattr(model.config, "name_or_path", "") or type(model).__name__
     place = str(next(model.parameters()).device) if device == "auto" else device
@@ -30,7 +31,7 @@ def wrap(model: Any, tokenizer: Any, *, device: str = "auto", memory: int | str 
 
 
 def check_model(model: Any) -> None:
-    """Refuse whatever is no masked language model with a head, in float32 or better."""
+    """Refuse whatever is no masked language model with a head."""
     if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
         raise UsageError(
             f"expected a model's name, a directory, or a Hugging Face module such as BertForMaskedLM, got "
@@ -50,6 +51,10 @@ def check_model(model: Any) -> None:
                 f"{_kind(model)} has no masked-language-model head: open the checkpoint by "
                 f"AutoModelForMaskedLM, or by unmask.load(its name)"
             )
+
+
+def check_precision(model: Any) -> None:
+    """Refuse half precision: what a log-probability is good to would be lost."""
     dtype = next(model.parameters()).dtype
     if dtype not in (torch.float32, torch.float64):
         raise UsageError(
