@@ -21,6 +21,9 @@ _HOMES = {
     "score": "unmask.api",
     "compare": "unmask.api",
     "Score": "unmask.api",
+    "score_sentences": "unmask.inference.score_texts",
+    "SentenceScores": "unmask.inference.score_texts",
+    "CausalLM": "unmask.models.causal_lm",
     "construct": "unmask.joints.registry",
     "CONSTRUCTIONS": "unmask.joints.registry",
     "Query": "unmask.inference.query",
@@ -43,10 +46,12 @@ if TYPE_CHECKING:
     from unmask.diagnostics import Diagnostics
     from unmask.errors import RunError, UnmaskError, UsageError
     from unmask.inference.query import Query
+    from unmask.inference.score_texts import SentenceScores, score_sentences
     from unmask.joints.joint import Filling, Joint
     from unmask.joints.pair import PairJoint
     from unmask.joints.registry import CONSTRUCTIONS, construct
     from unmask.joints.token_distribution import TokenDistribution
+    from unmask.models.causal_lm import CausalLM
     from unmask.models.load import load
     from unmask.models.masked_lm import MaskedLM
     from unmask.progress import Progress
@@ -55,6 +60,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONSTRUCTIONS",
+    "CausalLM",
     "Diagnostics",
     "Filling",
     "Joint",
@@ -65,6 +71,7 @@ __all__ = [
     "Query",
     "RunError",
     "Score",
+    "SentenceScores",
     "Support",
     "TokenDistribution",
     "UnmaskError",
@@ -75,6 +82,7 @@ __all__ = [
     "fill",
     "load",
     "score",
+    "score_sentences",
 ]
 
 

@@ -14,6 +14,7 @@ from unmask.inference.query import LARGEST_SEED, SPECS
 from unmask.progress import Progress
 
 if TYPE_CHECKING:
+    from unmask.models.causal_lm import CausalLM
     from unmask.models.masked_lm import MaskedLM
 
 Model = Annotated[
@@ -86,6 +87,19 @@ def check_place(out: Path) -> None:
 def parse_names(given: str) -> tuple[str, ...]:
     """Return names that stand between commas."""
     return tuple(name.strip() for name in given.split(","))
+
+
+def open_language_model(
+    model: str, device: str, memory: str, allow_pickle: bool, bar: Progress
+) -> MaskedLM | CausalLM:
+    """Open the model that a command names, masked or causal."""
+    bar.started("loading the model", 0)
+    try:
+        from unmask.models.load import load_language_model
+
+        return load_language_model(model, device=device, memory=memory, allow_pickle=allow_pickle)
+    finally:
+        bar.finished()
 
 
 def open_model(model: str, device: str, memory: str, allow_pickle: bool, bar: Progress) -> MaskedLM:

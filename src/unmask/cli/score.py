@@ -33,7 +33,8 @@ def score(
     device: o.Device = "auto",
     memory: o.Memory = "4GB",
     allow_pickle: o.AllowPickle = False,
-    scores: files.Scores = "all",
+    scores: files.Scores = None,
+    orders: files.Orders = 1,
     lengths: files.Lengths = None,
     out: files.Out = None,
     ray: o.Ray = None,
@@ -54,6 +55,7 @@ def score(
             path,
             model=model,
             scores=scores,
+            orders=orders,
             lengths=lengths,
             query=Query(**query),
             out=out,
@@ -67,7 +69,7 @@ def score(
         return
     o.refuse_given(
         ctx,
-        ("scores", "lengths", "out", "ray", "workers"),
+        ("scores", "orders", "lengths", "out", "ray", "workers"),
         f"is for a file of sentences, and '{text}' is no file: check its name",
     )
     if text.strip() and not {"{", "}"} & set(text):

@@ -16,7 +16,16 @@ from unmask.inference.query import Query
 from unmask.progress import Progress
 
 Scores = Annotated[
-    str, typer.Option("--scores", help="Of a file: pll, pll-word, chain, ag-chain (commas between), or all.")
+    str | None,
+    typer.Option(
+        "--scores",
+        help="Of a file: pll, pll-word, chain, ag-chain (commas between), or all [default: pll; chain with "
+        "--lengths, --orders or a causal model].",
+        show_default=False,
+    ),
+]
+Orders = Annotated[
+    int, typer.Option("--orders", min=1, help="Of a file: orders of the tokens that chain is averaged over.")
 ]
 Lengths = Annotated[
     str | None,
@@ -38,7 +47,8 @@ def score_file(
     path: Path,
     *,
     model: str,
-    scores: str,
+    scores: str | None,
+    orders: int,
     lengths: str | None,
     query: Query,
     out: Path | None,
@@ -61,9 +71,10 @@ def score_file(
         raise UsageError("a file's pairs are joined on a number of candidates per blank: give one, or auto")
     settings = ScoreSettings(
         model=model,
-        scores=SCORES if scores == "all" else o.parse_names(scores),
+        scores=SCORES if scores == "all" else o.parse_names(scores or _usual_score(model, lengths, orders)),
         support="all" if query.support == "auto" else query.support,
         candidates=PAIR_CANDIDATES if query.candidates == "auto" else query.candidates,
+        orders=orders,
         truncate=query.truncate,
         device=device,
         memory=memory,
@@ -79,7 +90,7 @@ def score_file(
     bar = Progress() if sys.stdout.isatty() else Ticker("lines", closing=False)
     scorer, known = None, None
     if ray is None or lengths is not None:
-        mlm = o.open_model(model, device, memory, allow_pickle, bar)
+        mlm = o.open_language_model(model, device, memory, allow_pickle, bar)
         scorer = LineScorer(mlm, settings)
         if lengths is not None:
             read, most = Reader(mlm), mlm.window if query.truncate else None
@@ -101,6 +112,16 @@ def score_file(
     show(records, columns)
 
 
+def _usual_score(model: str, lengths: str | None, orders: int) -> str:
+    """Return the score if none is asked for: pll, unless only a chain will do."""
+    if lengths is not None or orders > 1:
+        return "chain"
+    from unmask.models.checkpoint import is_causal
+    from unmask.models.embedded import locate
+
+    return "chain" if is_causal(locate(model)) else "pll"
+
+
 def show(records: Any, columns: dict[str, tuple[str, str]]) -> None:
     """Print a row for each line as it comes, tabs between the columns, and the sums at the end.
 
@@ -109,7 +130,8 @@ def show(records: Any, columns: dict[str, tuple[str, str]]) -> None:
     heads = [head for head, _ in columns.values()]
     both = [name for head in heads for name in (head, f"{head} per token")]
     head = "\t".join(["line", "tokens", *both, "text"])
-    tokens, lines, missing = 0, 0, 0
+    tokens, lines, missing, size = 0, 0, 0, 0
+    bits = dict.fromkeys(columns, 0.0)
     sums = [0.0] * len(columns)
     for number, record in enumerate(records):
         if number == 0:  # what is refused is refused before
@@ -121,6 +143,10 @@ def show(records: Any, columns: dict[str, tuple[str, str]]) -> None:
             totals = [-math.inf if total is None else total for total in given]
             cells = [f"{value:.4f}" for total in totals for value in (total, total / record["length"])]
             tokens, lines = tokens + record["length"], lines + 1
+            of_text = len(record["text"].encode())
+            size += of_text
+            for name, values in found.items():
+                bits[name] += values.get("bits_per_byte", math.nan) * of_text
             sums = [a + b for a, b in zip(sums, totals, strict=True)]
         else:
             missing += 1
@@ -132,4 +158,6 @@ def show(records: Any, columns: dict[str, tuple[str, str]]) -> None:
     if tokens:
         means = "; ".join(f"{head} {total / tokens:.4f}" for head, total in zip(heads, sums, strict=True))
         empty = f", {missing} without a score" if missing else ""
-        tell([f"{lines} sentences of {tokens:,} tokens{empty}; nats per token: {means}"])
+        per_byte = [f"{name} {total / size:.4f}" for name, total in bits.items() if total == total]
+        shown = f"; bits per byte: {'; '.join(per_byte)}" if per_byte else ""
+        tell([f"{lines} sentences of {tokens:,} tokens{empty}; nats per token: {means}{shown}"])

@@ -65,19 +65,33 @@ def check_precision(model: Any) -> None:
 
 def check_tokenizer(model: Any, tokenizer: Any) -> None:
     """Refuse a tokenizer that is missing, is none, or can't mark a blank."""
-    if tokenizer is None:
-        raise UsageError(
-            f"{_kind(model)} came without its tokenizer: give both, as unmask.load(model, tokenizer)"
-        )
-    if not callable(tokenizer) or not hasattr(tokenizer, "convert_ids_to_tokens"):
-        raise UsageError(
-            f"expected the tokenizer of {_kind(model)}, got {_kind(tokenizer)}: give both, as "
-            f"unmask.load(model, AutoTokenizer.from_pretrained(its name))"
-        )
+    check_is_tokenizer(model, tokenizer)
     if tokenizer.mask_token_id is None:
         raise UsageError(
             f"the tokenizer {_kind(tokenizer)} has no mask token, so it can't mark a blank: give that of the "
             f"masked language model"
+        )
+
+
+def check_causal(model: Any, tokenizer: Any) -> None:
+    """Refuse whatever is no causal language model with its tokenizer."""
+    classes = {base.__name__ for base in type(model).__mro__}
+    if not isinstance(model, torch.nn.Module) or not classes & _class_names("CAUSAL"):
+        raise UsageError(
+            f"expected a causal language model such as GPT2LMHeadModel, got {_kind(model)}: open its "
+            f"checkpoint by CausalLM.from_pretrained, or a masked one by unmask.load"
+        )
+    check_is_tokenizer(model, tokenizer)
+
+
+def check_is_tokenizer(model: Any, tokenizer: Any) -> None:
+    """Refuse a tokenizer that is missing, or is none."""
+    if tokenizer is None:
+        raise UsageError(f"{_kind(model)} came without its tokenizer: give both, the model and the tokenizer")
+    if not callable(tokenizer) or not hasattr(tokenizer, "convert_ids_to_tokens"):
+        raise UsageError(
+            f"expected the tokenizer of {_kind(model)}, got {_kind(tokenizer)}: give both, as "
+            f"AutoTokenizer.from_pretrained(its name)"
         )
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unmask.errors import UsageError
 from unmask.models.embedded import locate
 from unmask.models.masked_lm import DEFAULT_MEMORY, Engine, MaskedLM
+
+if TYPE_CHECKING:
+    from unmask.models.causal_lm import CausalLM
 
 
 def load(
@@ -47,3 +50,21 @@ def load(
         allow_pickle=allow_pickle,
         engine=engine,
     )
+
+
+def load_language_model(
+    source: str | Path = "english",
+    *,
+    device: str = "auto",
+    memory: int | str = DEFAULT_MEMORY,
+    allow_pickle: bool = False,
+) -> MaskedLM | CausalLM:
+    """Load a masked or a causal language model, whichever the checkpoint holds."""
+    from unmask.models.checkpoint import is_causal
+
+    where = locate(str(source))
+    if is_causal(where):
+        from unmask.models.causal_lm import CausalLM
+
+        return CausalLM.from_pretrained(where, device=device, memory=memory, allow_pickle=allow_pickle)
+    return load(source, device=device, memory=memory, allow_pickle=allow_pickle)
