@@ -38,7 +38,7 @@ MARKERS = {
             "benchmarks/",
         ),
         *("evaluation/test_benchmarks.py", "evaluation/test_score_file.py", "evaluation/test_run.py"),
-        *("embeddings/", "cli/", "web/"),
+        *("embeddings/", "cli/", "web/", "integrations/"),
     ),
 }
 """Which files of tests cost more than `make check` may take, and why."""

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from unmask.diagnostics import Diagnostics
     from unmask.errors import RunError, UnmaskError, UsageError
     from unmask.inference.query import Query
+    from unmask.inference.score_texts import SentenceScores, score_sentences
     from unmask.joints import CONSTRUCTIONS, Filling, Joint, PairJoint, TokenDistribution, construct
+    from unmask.models.causal_lm import CausalLM
     from unmask.models.load import load
     from unmask.models.masked_lm import MaskedLM
     from unmask.progress import Progress
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONSTRUCTIONS",
+    "CausalLM",
     "Diagnostics",
     "Filling",
     "Joint",
@@ -40,6 +43,7 @@ __all__ = [
     "Query",
     "RunError",
     "Score",
+    "SentenceScores",
     "Support",
     "TokenDistribution",
     "UnmaskError",
@@ -50,6 +54,7 @@ __all__ = [
     "fill",
     "load",
     "score",
+    "score_sentences",
 ]
 
 
@@ -60,7 +65,9 @@ __getattr__ = lazy_attributes(
         "unmask.diagnostics": "Diagnostics",
         "unmask.errors": "RunError UnmaskError UsageError",
         "unmask.inference.query": "Query",
+        "unmask.inference.score_texts": "SentenceScores score_sentences",
         "unmask.joints": "CONSTRUCTIONS Filling Joint PairJoint TokenDistribution construct",
+        "unmask.models.causal_lm": "CausalLM",
         "unmask.models.load": "load",
         "unmask.models.masked_lm": "MaskedLM",
         "unmask.progress": "Progress",

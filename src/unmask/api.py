@@ -18,6 +18,7 @@ from unmask.inference.query import Query, QueryKeywords, TableKeywords, takes_qu
 from unmask.joints.joint import Block, Filling, Joint
 from unmask.joints.pair import PairJoint
 from unmask.joints.registry import CONSTRUCTIONS, construct
+from unmask.models.in_memory import check_mlm
 from unmask.models.load import load
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
@@ -93,7 +94,7 @@ def compare(
     **query: Unpack[TableKeywords],
 ) -> dict[str, PairJoint]:
     """Return every construction's joint for one text with two blanks, made from the same conditionals."""
-    for name in set(query) - TableKeywords.__optional_keys__:
+    for name in set(query) - TableKeywords.__optional_keys__ - {"model"}:
         raise UsageError(f"compare makes every construction and takes no '{name}': leave it out")
     one = replace(Query.of(text, query), method="product", options={})
     joint = _joint_of_text(one, _parse_pair, mlm, progress)
@@ -123,6 +124,6 @@ def _joint_of_text(
     query: Query, parse: Callable[..., Cloze], mlm: MaskedLM | None, progress: Progress
 ) -> Joint:
     """Walk the way of the data once: the text, read by `parse`, to its joint."""
-    mlm = mlm or load()
+    mlm = load() if mlm is None else check_mlm(mlm)
     cloze = parse(query.text, mlm.vocabulary, mlm.window, truncate=query.truncate)
     return infer(mlm, cloze, query, progress)

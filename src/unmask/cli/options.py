@@ -15,6 +15,7 @@ from unmask.progress import Progress
 
 if TYPE_CHECKING:
     from unmask.embeddings.encoder import Encoder
+    from unmask.models.causal_lm import CausalLM
     from unmask.models.masked_lm import MaskedLM
 
 Model = Annotated[
@@ -86,6 +87,16 @@ class ModelOptions(EncoderOptions):
             from unmask.models.load import load
 
             return load(self.model, **self.loading)
+        finally:
+            bar.finished()
+
+    def open_language_model(self, bar: Progress) -> MaskedLM | CausalLM:
+        """Open the model, masked or causal."""
+        bar.started("loading the model", 0)
+        try:
+            from unmask.models.load import load_language_model
+
+            return load_language_model(self.model, **self.loading)
         finally:
             bar.finished()
 

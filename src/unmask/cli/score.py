@@ -30,7 +30,8 @@ def score(
     ctx: typer.Context,
     text: Braced,
     source: o.ModelOptions,
-    scores: files.Scores = "all",
+    scores: files.Scores = None,
+    orders: files.Orders = 1,
     lengths: files.Lengths = None,
     out: files.Out = None,
     ray: o.Ray = None,
@@ -48,11 +49,11 @@ def score(
         )
         check_workers(workers, ray)
         where: dict[str, Any] = {"out": out, "ray": ray, "workers": workers}
-        files.score_file(path, source, scores, lengths, Query(**query), json=json, **where)
+        files.score_file(path, source, scores, orders, lengths, Query(**query), json=json, **where)
         return
     o.refuse_given(
         ctx,
-        ("scores", "lengths", "out", "ray", "workers"),
+        ("scores", "orders", "lengths", "out", "ray", "workers"),
         f"is for a file of sentences, and '{text}' is no file: check its name",
     )
     if text.strip() and not {"{", "}"} & set(text):

@@ -17,7 +17,16 @@ from unmask.progress import Progress
 from unmask.values import plural
 
 Scores = Annotated[
-    str, typer.Option("--scores", help="Of a file: pll, pll-word, chain, ag-chain (commas between), or all.")
+    str | None,
+    typer.Option(
+        "--scores",
+        help="Of a file: pll, pll-word, chain, ag-chain (commas between), or all [default: pll; chain with "
+        "--lengths, --orders or a causal model].",
+        show_default=False,
+    ),
+]
+Orders = Annotated[
+    int, typer.Option("--orders", min=1, help="Of a file: orders of the tokens that chain is averaged over.")
 ]
 Lengths = Annotated[
     str | None,
@@ -39,7 +48,8 @@ NOTHING = "there is nothing to score: the file has no lines"
 def score_file(
     path: Path,
     source: o.ModelOptions,
-    scores: str,
+    scores: str | None,
+    orders: int,
     lengths: str | None,
     query: Query,
     *,
@@ -59,9 +69,12 @@ def score_file(
         raise UsageError("a file's pairs are joined on a number of candidates per blank: give one, or auto")
     settings = ScoreSettings(
         model=source.model,
-        scores=SCORES if scores == "all" else o.parse_names(scores),
+        scores=SCORES
+        if scores == "all"
+        else o.parse_names(scores or _usual_score(source.model, lengths, orders)),
         support="all" if query.support == "auto" else query.support,
         candidates=PAIR_CANDIDATES if query.candidates == "auto" else query.candidates,
+        orders=orders,
         truncate=query.truncate,
         **source.loading,
     )
@@ -75,7 +88,7 @@ def score_file(
     bar = Progress() if sys.stdout.isatty() else Ticker("lines", closing=False)
     scorer, known = None, None
     if ray is None or lengths is not None:
-        mlm = source.open(bar)
+        mlm = source.open_language_model(bar)
         scorer = LineScorer(mlm, settings)
         if lengths is not None:
             read, most = Reader(mlm), mlm.window if query.truncate else None
@@ -98,6 +111,16 @@ def score_file(
     show(records, columns)
 
 
+def _usual_score(model: str, lengths: str | None, orders: int) -> str:
+    """Return the score if none is asked for: pll, unless only a chain will do."""
+    if lengths is not None or orders > 1:
+        return "chain"
+    from unmask.models.checkpoint import is_causal
+    from unmask.models.embedded import locate
+
+    return "chain" if is_causal(locate(model)) else "pll"
+
+
 def show(records: Any, columns: dict[str, tuple[str, str]]) -> None:
     """Print a row for each line as it comes, tabs between the columns, and the sums at the end.
 
@@ -106,7 +129,8 @@ def show(records: Any, columns: dict[str, tuple[str, str]]) -> None:
     heads = [head for head, _ in columns.values()]
     both = [name for head in heads for name in (head, f"{head} per token")]
     head = "\t".join(["line", "tokens", *both, "text"])
-    tokens, lines, missing = 0, 0, 0
+    tokens, lines, missing, size = 0, 0, 0, 0
+    bits = dict.fromkeys(columns, 0.0)
     sums = [0.0] * len(columns)
     for number, record in enumerate(records):
         if number == 0:  # what is refused is refused before
@@ -118,6 +142,10 @@ def show(records: Any, columns: dict[str, tuple[str, str]]) -> None:
             totals = [-math.inf if total is None else total for total in given]
             cells = [f"{value:.4f}" for total in totals for value in (total, total / record["length"])]
             tokens, lines = tokens + record["length"], lines + 1
+            of_text = len(record["text"].encode())
+            size += of_text
+            for name, values in found.items():
+                bits[name] += values.get("bits_per_byte", math.nan) * of_text
             sums = [a + b for a, b in zip(sums, totals, strict=True)]
         else:
             missing += 1
@@ -130,5 +158,7 @@ def show(records: Any, columns: dict[str, tuple[str, str]]) -> None:
     if tokens:
         means = "; ".join(f"{head} {total / tokens:.4f}" for head, total in zip(heads, sums, strict=True))
         empty = f", {missing} without a score" if missing else ""
+        per_byte = [f"{name} {total / size:.4f}" for name, total in bits.items() if total == total]
+        shown = f"; bits per byte: {'; '.join(per_byte)}" if per_byte else ""
         of = f"{plural(lines, 'sentence')} of {plural(tokens, 'token')}"
-        tell([f"{of}{empty}; nats per token: {means}"])
+        tell([f"{of}{empty}; nats per token: {means}{shown}"])

@@ -9,6 +9,7 @@ scored, with a note. With a file of records a killed run is resumed (`unmask.run
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -17,18 +18,20 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UsageError
+from unmask.inference.causal_scores import make_sentence_scorer
 from unmask.inference.lengths import Lengths
 from unmask.inference.model_conditionals import PAIR_CANDIDATES
 from unmask.inference.query import Query
-from unmask.inference.sentence_scores import DISTRIBUTIONS, SCORES, SentenceScorer, check_scores
+from unmask.inference.scorable import TextReader
+from unmask.inference.sentence_scores import DISTRIBUTIONS, SCORES, check_orders, check_scores
 from unmask.inference.sentences import Reader, Sentence
+from unmask.models.causal_lm import CausalLM
 from unmask.models.embedded import absolute, weights_digest
-from unmask.models.load import load
+from unmask.models.load import load_language_model
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.runs.run import Run
 from unmask.runs.settings_record import Kind
-from unmask.text.cloze import unknown_note
 from unmask.text.lines import Line, read_lines
 from unmask.text.support import Support
 
@@ -48,6 +51,7 @@ class ScoreSettings:
     scores: tuple[str, ...] = SCORES
     support: int | str = "all"
     candidates: int = PAIR_CANDIDATES
+    orders: int = 1
     truncate: bool = False
     device: str = "auto"
     memory: str = "4GB"
@@ -57,13 +61,15 @@ class ScoreSettings:
     def check(self) -> None:
         """Refuse what can't be, before a model is loaded."""
         check_scores(self.scores)
+        check_orders(self.scores, self.orders)
         if self.support not in ("all", "words"):
             raise UsageError(f"sentences are scored over the support all or words, got '{self.support}'")
         Query(candidates=self.candidates, truncate=self.truncate)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the records depend on as plain data; the weights count by what they hold."""
-        free = {"device", "memory"} | ({"pair_head"} if self.candidates else set())
+        free = {"device", "memory", *(["pair_head"] if self.candidates else ())}
+        free |= {"orders"} if self.orders == 1 else set()
         fixed = {name: value for name, value in asdict(self).items() if name not in free}
         return fixed | {"scores": list(self.scores), "weights": weights_digest(self.model)}
 
@@ -71,22 +77,19 @@ class ScoreSettings:
 def make_scorer(settings: ScoreSettings) -> Scorer:
     """Load the model and return what scores lines with it; also what a worker of a cluster does first."""
     where = {name: getattr(settings, name) for name in ("device", "memory", "allow_pickle", "pair_head")}
-    return LineScorer(load(settings.model, **where), settings)
+    return LineScorer(load_language_model(settings.model, **where), settings)
 
 
 class LineScorer:
     """Scores lines with a model; what the lines of earlier calls share with later ones is kept."""
 
-    def __init__(self, mlm: MaskedLM, settings: ScoreSettings) -> None:
+    def __init__(self, mlm: MaskedLM | CausalLM, settings: ScoreSettings) -> None:
         settings.check()
         self.mlm, self.settings = mlm, settings
-        self._read = Reader(mlm)
-        everything = Support.everything(mlm.vocabulary)
-        self._support = everything if settings.support == "all" else Support.words(mlm.vocabulary)
-        self._known = set(self._support.ids.tolist())
-        self._special = mlm.vocabulary.special_ids - {mlm.tokenizer.unk_token_id}
-        self._score = SentenceScorer(
-            mlm, settings.scores, support=self._support, candidates=settings.candidates
+        support = Support.by_kind(mlm.vocabulary, settings.support)
+        self._read = TextReader(mlm, support, truncate=settings.truncate)
+        self._score = make_sentence_scorer(
+            mlm, settings.scores, support=support, candidates=settings.candidates, orders=settings.orders
         )
 
     def __call__(self, lines: list[Line]) -> list[Record]:
@@ -101,38 +104,21 @@ class LineScorer:
                     "per_token": score.log_prob / len(sentence),
                     "log_probs": list(score.log_probs),
                 }
+                if name in DISTRIBUTIONS and not record.get("note", "").startswith("cut"):
+                    size = len(record["text"].encode())
+                    record["scores"][name]["bits_per_byte"] = -score.log_prob / math.log(2) / size
         return [record for record, _ in records]
 
     def _record(self, number: int, text: str) -> tuple[Record, Sentence | None]:
         """Return a line's record without its scores, and its sentence if it can be scored."""
-        vocabulary, window = self.mlm.vocabulary, self.mlm.window
-        sentence = self._read(text)
-        record: Record = {"key": number, "text": text, "length": len(sentence), "scores": None}
-        if len(sentence.ids) > window and self.settings.truncate and len(sentence):
-            sentence = self._read.of_ids(sentence.tokens[: window - len(sentence.ids) + len(sentence)])
-            record |= {"note": f"cut from {record['length']} tokens", "length": len(sentence)}
-        typed = [t for t in sentence.tokens if t in self._special]
-        strange = set(sentence.tokens) - self._known
-        if len(sentence.ids) > window:
-            record["note"] = f"{len(sentence.ids)} tokens, and the model's window holds {window}"
-        elif typed:
-            record["note"] = self._not_text(typed)
-        elif strange:
-            record["note"] = f"'{vocabulary.token(min(strange))}' is no token of the support"
-        elif len(sentence):
-            unknown = unknown_note(sentence.tokens, vocabulary)
-            if unknown is not None:
-                record["note"] = "; ".join([*([record["note"]] if "note" in record else []), unknown])
-            record |= {"tokens": [vocabulary.token(t) for t in sentence.tokens], "scores": {}}
-            return record, sentence
-        return record, None
-
-    def _not_text(self, typed: list[int]) -> str:
-        """Say why a line with special tokens is not scored."""
-        mask = self.mlm.vocabulary.mask_id
-        if mask in typed:
-            return f"it has a blank, {self.mlm.vocabulary.token(mask)}: put a word there, or take unmask fill"
-        return f"it has {self.mlm.vocabulary.token(typed[0])}, a special token of this model: leave it out"
+        found = self._read(text)
+        record: Record = {"key": number, "text": text, "length": found.length, "scores": None}
+        if found.note is not None:
+            record["note"] = found.note
+        if found.sentence is not None:
+            tokens = [self.mlm.vocabulary.token(token) for token in found.sentence.tokens]
+            record |= {"tokens": tokens, "scores": {}}
+        return record, found.sentence
 
 
 def with_lengths(record: Record, lengths: Lengths | None) -> Record:

@@ -142,7 +142,8 @@ class Query:
         given = {name: value for name, value in keywords.items() if name in SPECS}
         others = {name: value for name, value in keywords.items() if name not in SPECS}
         if "model" in others:
-            raise UsageError("a model is given as mlm=unmask.load(...), not as model=")
+            how = "name" if isinstance(others["model"], str) else "model, tokenizer"
+            raise UsageError(f"a model is given as mlm=unmask.load({how}), not as model=")
         if others:
             given["options"] = Options().check("options", given.get("options", {})) | others
         return replace(text, **given) if isinstance(text, Query) else cls(text, **given)

@@ -9,6 +9,7 @@ For a sentence t_1 ... t_N, every sum running over its tokens:
   2023).
 - `chain`, one token after the other with all later ones masked: sum log p(t_i | t_1 ... t_(i-1), N - i + 1
   masks). An explicit distribution over the V^N sentences of N tokens, which sums to 1.
+  Averaged over several orders of the tokens (`unmask.inference.orders`) it is still one.
 - `ag-chain`, the chain of blocks of two, each by the Arnold-Gokhale joint of its pair on the K likeliest
   tokens of each, with a tail over all others (`unmask.joints.backoff`): again a distribution over
   all V^N sentences. A token's share is that of the chain rule inside its block, log q(a) and log q(b|a).
@@ -33,6 +34,7 @@ from torch import Tensor
 
 from unmask.errors import UsageError
 from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, tokens_joined
+from unmask.inference.orders import Following, Order, mixture
 from unmask.inference.sentences import Hidden, Sentence, masked_copy
 from unmask.joints.joint import Joint
 from unmask.models.masked_lm import MaskedLM
@@ -41,6 +43,7 @@ from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 ROWS_AT_ONCE = 64
+MOST_ORDERS = 64
 KEPT_SHARE = 16
 """What part of the memory budget the joints of blocks that are kept for later sentences may take."""
 
@@ -73,6 +76,8 @@ class SentenceScore:
     """A sentence's log-probability, and what each of its tokens adds."""
 
     log_probs: tuple[float, ...]
+    ranks: tuple[int, ...] | None = None
+    """Each token's rank at its place, 1 for the likeliest; None where a token has more than one place."""
 
     @property
     def log_prob(self) -> float:
@@ -87,6 +92,16 @@ def check_scores(names: Sequence[str]) -> None:
             raise UsageError(f"unknown score '{name}': expected one of {', '.join(SCORES)}")
     if not names or len(set(names)) != len(names):
         raise UsageError(f"expected one or more scores, each once, out of {', '.join(SCORES)}")
+
+
+def check_orders(names: Sequence[str], orders: int) -> None:
+    """Refuse a number of orders that can't be, or that no score would heed."""
+    if isinstance(orders, bool) or not isinstance(orders, int) or not 1 <= orders <= MOST_ORDERS:
+        raise UsageError(
+            f"expected a number of orders from 1 to {MOST_ORDERS}, got {orders!r}: a few are enough"
+        )
+    if orders > 1 and "chain" not in names:
+        raise UsageError(f"orders are averaged by the score chain, got {', '.join(names)}: leave orders out")
 
 
 class Copy(NamedTuple):
@@ -123,6 +138,8 @@ class SentenceScorer:
         names: the scores.
         support: the tokens that a sentence may hold; every token by default.
         candidates: tokens per blank on which `ag-chain` joins a pair.
+        orders: how many orders of the tokens `chain` is averaged over.
+        seed: of the orders beyond left to right and right to left.
     """
 
     def __init__(
@@ -132,8 +149,12 @@ class SentenceScorer:
         *,
         support: Support | None = None,
         candidates: int = PAIR_CANDIDATES,
+        orders: int = 1,
+        seed: int = 0,
     ) -> None:
         check_scores(names)
+        check_orders(names, orders)
+        self._orders: tuple[Hidden, ...] = tuple(Following(Order(n, seed)) for n in range(orders))
         self.mlm, self.names = mlm, tuple(names)
         self.support = support or Support.everything(mlm.vocabulary)
         self.candidates = candidates
@@ -146,7 +167,7 @@ class SentenceScorer:
         """Return each score of every sentence, in their order."""
         keys: dict[Hidden, list[list[Key]]] = {}
         copies: dict[Key, Copy] = {}
-        for hidden in dict.fromkeys(_hidden_by(name) for name in self.names):
+        for hidden in dict.fromkeys(hidden for name in self.names for hidden in self._hidden_by(name)):
             keys[hidden] = [self._keys(sentences, n, hidden, copies) for n in range(len(sentences))]
         tokens: dict[Key, dict[int, Answer]] = {key: {} for key in copies}
         for lines in keys.values():
@@ -156,17 +177,24 @@ class SentenceScorer:
         self._ask(sentences, copies, tokens, progress)
         found = {}
         for name in self.names:
-            lines = keys[_hidden_by(name)]
             answers = [
-                [tokens[key][token] for key, token in zip(line, sentence.tokens, strict=True)]
-                for sentence, line in zip(sentences, lines, strict=True)
+                [
+                    [tokens[key][token] for key, token in zip(line, sentence.tokens, strict=True)]
+                    for sentence, line in zip(sentences, keys[hidden], strict=True)
+                ]
+                for hidden in self._hidden_by(name)
             ]
-            found[name] = (
-                self._in_pairs(sentences, answers, progress)
-                if name == "ag-chain"
-                else [SentenceScore(tuple(answer.log_prob for answer in line)) for line in answers]
-            )
+            if name == "ag-chain":
+                found[name] = self._in_pairs(sentences, answers[0], progress)
+            else:
+                found[name] = [_score(lines) for lines in zip(*answers, strict=True)]
         return found
+
+    def _hidden_by(self, name: str) -> tuple[Hidden, ...]:
+        """Return what a score masks, once for each order; the chain of pairs starts from the chain."""
+        if name == "chain" and len(self._orders) > 1:
+            return self._orders
+        return (ONE_AT_A_TIME.get(name, _all_that_follows),)
 
     def _keys(
         self, sentences: Sequence[Sentence], n: int, hidden: Hidden, copies: dict[Key, Copy]
@@ -278,6 +306,9 @@ class SentenceScorer:
             yield from (pair.clone() for pair in states)  # of which some are kept, and others not
 
 
-def _hidden_by(name: str) -> Hidden:
-    """Return what a score masks; the chain of pairs starts from the chain."""
-    return ONE_AT_A_TIME.get(name, _all_that_follows)
+def _score(answers: Sequence[list[Answer]]) -> SentenceScore:
+    """Make the score of a sentence from its tokens' answers, a list for each order."""
+    if len(answers) == 1:
+        (only,) = answers
+        return SentenceScore(tuple(a.log_prob for a in only), tuple(a.likelier + 1 for a in only))
+    return SentenceScore(mixture([[a.log_prob for a in line] for line in answers]))

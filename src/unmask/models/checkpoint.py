@@ -7,6 +7,7 @@ fill in random ones and go on.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ import torch
 from unmask.errors import RunError, UsageError
 from unmask.models import hub
 from unmask.models.config_check import check_config
+from unmask.models.engine import KNOWN
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -34,6 +36,16 @@ def open_checkpoint(source: str | Path, *, allow_pickle: bool = False) -> tuple[
     from transformers import AutoModelForMaskedLM
 
     model, report = _open_weights(AutoModelForMaskedLM, source, config, is_directory, allow_pickle)
+    _check_weights(source, model, report)
+    return model.eval().requires_grad_(False), tokenizer
+
+
+def open_causal(source: str | Path, *, allow_pickle: bool = False) -> tuple[Any, Any]:
+    """Return a causal model (float32, in evaluation mode) and the tokenizer of a directory or a hub name."""
+    source, is_directory, config, tokenizer = _open_parts(str(source), allow_pickle=allow_pickle, causal=True)
+    from transformers import AutoModelForCausalLM
+
+    model, report = _open_weights(AutoModelForCausalLM, source, config, is_directory, allow_pickle)
     _check_weights(source, model, report)
     return model.eval().requires_grad_(False), tokenizer
 
@@ -80,7 +92,7 @@ def open_with_head(
     return model, tokenizer, fresh
 
 
-def _open_parts(source: str, *, allow_pickle: bool) -> tuple[str, bool, Any, Any]:
+def _open_parts(source: str, *, allow_pickle: bool, causal: bool = False) -> tuple[str, bool, Any, Any]:
     """Return the source, whether it is a directory, the config and the tokenizer."""
     try:
         is_directory, exists = Path(source).is_dir(), Path(source).exists()
@@ -97,7 +109,7 @@ def _open_parts(source: str, *, allow_pickle: bool) -> tuple[str, bool, Any, Any
     if is_directory:
         _check_files(Path(source), allow_pickle=allow_pickle)
 
-    from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -106,7 +118,12 @@ def _open_parts(source: str, *, allow_pickle: bool) -> tuple[str, bool, Any, Any
         config = AutoConfig.from_pretrained(source, trust_remote_code=False)
     except Exception as error:
         raise _cannot_open(source, error, is_directory) from error
-    if type(config) not in AutoModelForMaskedLM._model_mapping:
+    if causal and type(config) not in AutoModelForCausalLM._model_mapping:
+        raise UsageError(
+            f"'{source}' is a model of type '{config.model_type}', which is no causal language model: give a "
+            f"checkpoint such as GPT-2"
+        )
+    if not causal and type(config) not in AutoModelForMaskedLM._model_mapping:
         raise UsageError(
             f"'{source}' is a model of type '{config.model_type}', which has no masked-language-model head: "
             f"give a checkpoint such as BERT, RoBERTa or ESM"
@@ -140,6 +157,23 @@ def _kept_from_hub(name: str) -> Path | None:
             f"downloaded from it under that name before: check the network, or give a directory"
         )
     return kept
+
+
+def is_causal(source: str | Path) -> bool:
+    """Whether a checkpoint is of a kind that is causal and never masked; False for what can't be read."""
+    path = Path(source) / "config.json"
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        kept = hub.config_directory(str(source)) if HUB_NAME.match(str(source)) else None
+        return kept is not None and kept != Path(source) and is_causal(kept)
+    if not isinstance(config, dict) or config.get("model_type") in KNOWN:
+        return False
+    from transformers.models.auto import modeling_auto as auto
+
+    kind = config.get("model_type")
+    masked = kind in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    return kind in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not masked
 
 
 def _open_weights(

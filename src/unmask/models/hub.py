@@ -39,6 +39,20 @@ def reachable(address: str, patience: float = PATIENCE) -> bool:
     return bool(answers)
 
 
+def config_directory(name: str) -> Path | None:
+    """Return where the config.json of a model of the hub is, fetched if need be; None if it can't be had."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.constants import ENDPOINT, HF_HUB_OFFLINE
+
+    kept = downloaded(name)
+    if kept is not None or HF_HUB_OFFLINE or not reachable(ENDPOINT):
+        return kept
+    try:
+        return Path(hf_hub_download(name, "config.json")).parent
+    except Exception:  # whoever opens the model says what is wrong
+        return None
+
+
 def downloaded(name: str) -> Path | None:
     """Return the directory of what was downloaded before of a model of the hub; None if nothing was."""
     from huggingface_hub import try_to_load_from_cache

@@ -1,16 +1,22 @@
-"""Load a masked language model by its name: the embedded one, a directory, or a hub name."""
+"""Load a masked language model: by its name, from a directory, or from a module in memory."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from unmask.errors import UsageError
 from unmask.models.embedded import locate
 from unmask.models.masked_lm import DEFAULT_MEMORY, Engine, MaskedLM
 from unmask.models.pair_head import FILE, PairHead, check_belongs, read_pair_head
 
+if TYPE_CHECKING:
+    from unmask.models.causal_lm import CausalLM
+
 
 def load(
-    source: str | Path = "english",
+    source: str | Path | Any = "english",
+    tokenizer: Any = None,
     *,
     device: str = "auto",
     memory: int | str = DEFAULT_MEMORY,
@@ -18,11 +24,13 @@ def load(
     engine: Engine = "auto",
     pair_head: str | Path | None = "auto",
 ) -> MaskedLM:
-    """Load a masked language model: the embedded one, a directory, or a hub name.
+    """Load a masked language model: the embedded one, a directory, a hub name, or a module in memory.
 
     Args:
-        source: `english` (the embedded model), a checkpoint's directory, or a name on the Hugging Face hub.
-        device: `auto`, `cpu`, `cuda` or `mps`.
+        source: `english` (the embedded model), a checkpoint's directory, a name on the Hugging Face hub, or a
+            Hugging Face `...ForMaskedLM` module. A module is used as it is, in evaluation mode.
+        tokenizer: of a module: the tokenizer that goes with it.
+        device: `auto`, `cpu`, `cuda` or `mps`; with `auto`, a module stays where it is.
         memory: what the work may take beyond the model, as in `4GB`.
         allow_pickle: read pickled weights (which can run code) where there are no safetensors.
         engine: `auto` opens a plain BERT by unmask's own code, which loads in a fraction of the time, and all
@@ -30,6 +38,16 @@ def load(
         pair_head: the file that `unmask distill` made for these weights; `auto` takes `pair_head.safetensors`
             beside them, if it is there, and None takes none.
     """
+    if not isinstance(source, str | Path):
+        from unmask.models.in_memory import wrap
+
+        mlm = wrap(source, tokenizer, device=device, memory=memory)
+        mlm.pair_head = _pair_head(mlm, None, pair_head)
+        return mlm
+    if tokenizer is not None:
+        raise UsageError(
+            f"'{source}' is opened with its own tokenizer: leave out the other one, or give a module"
+        )
     directory = locate(str(source))
     mlm = MaskedLM.load(
         directory,
@@ -43,13 +61,32 @@ def load(
     return mlm
 
 
-def _pair_head(mlm: MaskedLM, directory: Path, wanted: str | Path | None) -> PairHead | None:
-    """Read the head that goes with a model, if there is one or one is named."""
-    beside = directory / FILE
-    if wanted is None or (wanted == "auto" and not beside.is_file()):
+def _pair_head(mlm: MaskedLM, directory: Path | None, wanted: str | Path | None) -> PairHead | None:
+    """Read the head that goes with a model, if there is one in its directory or one is named."""
+    beside = None if directory is None else directory / FILE
+    if wanted is None or (wanted == "auto" and (beside is None or not beside.is_file())):
         return None
-    path = beside if wanted == "auto" else Path(wanted)
+    path = beside if wanted == "auto" and beside is not None else Path(wanted)
     path = path / FILE if path.is_dir() else path
     head = read_pair_head(path)
     check_belongs(head, mlm.model, path, mlm.name)
     return head.to(mlm.device)
+
+
+def load_language_model(
+    source: str | Path = "english",
+    *,
+    device: str = "auto",
+    memory: int | str = DEFAULT_MEMORY,
+    allow_pickle: bool = False,
+    pair_head: str | Path | None = "auto",
+) -> MaskedLM | CausalLM:
+    """Load a masked or a causal language model, whichever the checkpoint holds."""
+    from unmask.models.checkpoint import is_causal
+
+    where = locate(str(source))
+    if is_causal(where):
+        from unmask.models.causal_lm import CausalLM
+
+        return CausalLM.from_pretrained(where, device=device, memory=memory, allow_pickle=allow_pickle)
+    return load(source, device=device, memory=memory, allow_pickle=allow_pickle, pair_head=pair_head)

@@ -98,6 +98,13 @@ class MaskedLM:
             opened = open_checkpoint(source, allow_pickle=allow_pickle)
         return cls(*opened, name=name or str(source), device=device, memory=memory)
 
+    @classmethod
+    def from_pretrained(cls, source: str | Path, **options: Any) -> MaskedLM:
+        """Do the same as `unmask.load(source, **options)`, under the name that Hugging Face users know."""
+        from unmask.models.load import load
+
+        return load(source, **options)
+
     @property
     def engine(self) -> str:
         """Whose model it is: `light` (our own, for plain BERT) or `transformers`."""

@@ -18,10 +18,13 @@ side; `unmask.inference.cross` for the likely tokens only) or from anywhere else
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -33,6 +36,8 @@ from unmask.tables.token_groups import TokenGroups
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
+Table = Tensor | npt.NDArray[Any] | Sequence[Any]
+"""Numbers as a person holds them: a tensor, an array or nested lists."""
 EVERYTHING = slice(None)
 BLOCK_CELLS = 2**21
 CACHED_CELLS = 2**17
@@ -83,18 +88,22 @@ class PairConditionals:
     @classmethod
     def from_logits(
         cls,
-        a_given_b: Tensor,
-        b_given_a: Tensor,
-        a_alone: Tensor | None = None,
-        b_alone: Tensor | None = None,
+        a_given_b: Table,
+        b_given_a: Table,
+        a_alone: Table | None = None,
+        b_alone: Table | None = None,
         *,
         a_support: Support | None = None,
         b_support: Support | None = None,
     ) -> PairConditionals:
         """Make conditionals from tables of logits (or log-probabilities), both laid out [a, b].
 
-        Without the both-blank vectors the context's average conditionals stand in for them.
+        A table is a tensor, a numpy array or nested lists. Without the both-blank vectors the context's
+        average conditionals stand in for them.
         """
+        a_given_b, b_given_a = as_table("a_given_b", a_given_b), as_table("b_given_a", b_given_a)
+        a_alone = None if a_alone is None else as_table("a_alone", a_alone)
+        b_alone = None if b_alone is None else as_table("b_alone", b_alone)
         if a_given_b.ndim != 2 or a_given_b.shape != b_given_a.shape or 0 in a_given_b.shape:
             raise UsageError(
                 f"expected two tables of one shape, both laid out [a, b], got {list(a_given_b.shape)} "
@@ -240,6 +249,23 @@ class PairConditionals:
         if self.linear or not self._can_be_linear:
             return self
         return replace(self, a_table=self.a_table.exp_(), b_table=self.b_table.exp_(), linear=True)
+
+
+def as_table(name: str, given: Table) -> Tensor:
+    """Return a table of numbers as a tensor; plain Python numbers become float64."""
+    if isinstance(given, Tensor):
+        return given
+    try:
+        array = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        array = np.array(None)
+    if array.dtype.kind not in "fiu":
+        raise UsageError(
+            f"expected {name} as a tensor, a numpy array or nested lists of numbers, rows of one length; got "
+            f"something else in {type(given).__name__}"
+        )
+    # of numbers that were typed, 1 is as good as 1.0
+    return torch.tensor(array if isinstance(given, np.ndarray) else array.astype(np.float64))
 
 
 def row_blocks(rows: int, columns: int, cells: int = BLOCK_CELLS) -> Iterator[slice]:
