@@ -119,7 +119,7 @@ class TestSettings:
         [
             (
                 ["--candidates", "0"],
-                "candidates: expected a whole number from 1 on, or 'auto' or 'all', got 0",
+                "candidates=0 needs a pair head",
             ),
             (
                 ["--candidates", "79"],
@@ -128,7 +128,7 @@ class TestSettings:
             (["--candidates", "-1"], "got -1"),
             (
                 ["--candidates", "many"],
-                "candidates: expected a whole number from 1 on, or 'auto' or 'all'",
+                "candidates: expected a whole number from 0 on, or 'auto' or 'all'",
             ),
             (["--candidates", "1.5"], "got '1.5'"),
             (["--candidates", ""], "got ''"),

@@ -133,7 +133,7 @@ def test_a_run_that_goes_on_says_where_and_that_a_torn_line_is_done_anew(
         (["--methods", "hcb:order=up"], "option 'order' of hcb: expected 'ab' or 'ba'"),
         (
             ["--candidates", "many"],
-            "candidates: expected a whole number from 1 on",
+            "candidates: expected a whole number from 0 on",
         ),
         (["--workers", "2"], "workers are those of a Ray cluster: give --ray too"),
         (["--ray", "nowhere"], "expected the address of a Ray cluster as HOST:PORT"),

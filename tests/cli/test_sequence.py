@@ -244,7 +244,7 @@ class TestScoreFile:
     def test_a_missing_file_is_named(self, run: Run, bert: str) -> None:
         outcome = run("score", "nowhere.txt", "-m", bert, "--out", "x.jsonl")
         assert "'nowhere.txt' is no file" in outcome.line
-        assert "or name a file that exists" in run("score", "nowhere.txt", "-m", bert).line
+        assert "does not exist" in run("score", "nowhere.txt", "-m", bert).line
         assert "--scores is for a file" in run("score", "The {man}", "-m", bert, "--scores", "bleu").line
 
 
@@ -312,7 +312,10 @@ class TestSample:
             (["The [MASK]", "--template", "A [MASK]"], "given twice"),
             (["The [MASK]", "--length", 3], "leave out --length"),
             (["The [MASK]", "--sampler", "hamilton"], "unknown sampler 'hamilton'"),
-            (["The [MASK]", "--sampler", "gibbs", "--chains", 0], "at least 1 chains"),
+            (
+                ["The [MASK]", "--sampler", "gibbs", "--chains", 0],
+                "number of chains, a whole number of at least 1",
+            ),
             (["The [MASK]", "--sampler", "metropolis", "--energy", "x"], "unknown energy 'x'"),
             (["The [MASK]", "--sampler", "gibbs", "--option", "pivot=1"], "no effect with --sampler gibbs"),
             (
@@ -329,7 +332,7 @@ class TestSample:
             ),
             (["The [MASK]", "--chains", 0], "--chains has no effect with --sampler joint"),
             (["The [MASK]", "--sampler", "chain", "--thin", 0], "--thin has no effect with --sampler chain"),
-            ([THREE, "--sampler", "block-gibbs", "-k", 0], "candidates: expected a whole number from 1 on"),
+            ([THREE, "--sampler", "block-gibbs", "-k", -1], "candidates: expected a whole number from 0 on"),
             ([THREE, "--sampler", "block-gibbs", "-k", "all"], "1 candidate or more"),
             ([THREE, "--sampler", "block-gibbs", "-k", -3], "got -3"),
             (["--prefix", "The [MASK] is", "--length", 2], "the prefix has a blank"),

@@ -221,7 +221,7 @@ def test_what_cannot_be_is_refused(file, settings, tmp_path):
         ({"scores": ("pll", "bleu")}, "unknown score 'bleu'"),
         ({"scores": ()}, "one or more scores"),
         ({"support": "few"}, "all or words"),
-        ({"candidates": 0}, "candidates: expected a whole number from 1 on"),
+        ({"candidates": -1}, "candidates: expected a whole number from 0 on"),
     ):
         with pytest.raises(UsageError, match=complaint):
             list(score_file(file, ScoreSettings(model="nowhere", **bad)))

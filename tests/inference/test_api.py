@@ -347,9 +347,9 @@ class TestMisuse:
         ("settings", "message"),
         [
             ({"method": "magic"}, r"unknown method 'magic': expected one of product, mrf-logit.*r2l"),
-            ({"candidates": 0}, r"candidates: expected a whole number from 1 on.*got 0"),
+            ({"candidates": -1}, r"candidates: expected a whole number from 0 on.*got -1"),
             ({"candidates": 79}, r"expected from 1 to 78 candidates.*got 79"),
-            ({"candidates": -3}, r"candidates: expected a whole number from 1 on.*got -3"),
+            ({"candidates": -3}, r"candidates: expected a whole number from 0 on.*got -3"),
             ({"candidates": "some"}, r"candidates: expected a whole number.* 'auto' or 'all', got 'some'"),
             ({"candidates": 2.5}, r"candidates: expected a whole number.* 'auto' or 'all', got 2.5"),
             ({"support": 20, "candidates": 50}, r"expected from 1 to 20 candidates.*got 50"),

@@ -37,7 +37,7 @@ WRONG = {
         {"sweeps": True},
         {"sweeps": "many"},
     ],
-    "candidates": [None, 0, -3, 1.5, True, np.float64(2), "many", "", HALF, [5], {"k": 5}],
+    "candidates": [None, -1, -3, 1.5, True, np.float64(2), "many", "", HALF, [5], {"k": 5}],
     "completion": [None, 3, True, "guess", "", HALF, ["plain"]],
     "support": [None, 0, -1, 2.5, False, "verbs", "", HALF, [5], ["words"]],
     "include": [

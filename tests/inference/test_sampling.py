@@ -333,10 +333,10 @@ def test_templates_and_lengths_that_cannot_be_are_refused(asked, complaint, mlm_
     [
         ({"sampler": "hamilton"}, "unknown sampler"),
         ({"sampler": "metropolis", "energy": "kinetic"}, "unknown energy"),
-        ({"chains": 0}, "at least 1 chains"),
-        ({"burn_in": -1}, "at least 0 sweeps of burn-in"),
-        ({"thin": 0}, "at least 1 sweeps between"),
-        ({"draws": 0}, "at least 1 draws"),
+        ({"chains": 0}, "number of chains, a whole number of at least 1"),
+        ({"burn_in": -1}, "burn-in, a whole number of at least 0"),
+        ({"thin": 0}, "between.*a whole number of at least 1"),
+        ({"draws": 0}, "draws.*a whole number of at least 1"),
     ],
 )
 def test_runs_that_cannot_be_are_refused(options, complaint, mlm_of):

@@ -182,7 +182,7 @@ def test_a_file_of_records_of_the_version_before_is_resumed(runs, unbroken):
     assert ends.startswith(line + "".join(rest[:-1]))
 
 
-@pytest.mark.parametrize("runs", DIRECTORIES, indirect=True)
+@pytest.mark.parametrize("runs", [kind for kind in DIRECTORIES if kind != "distill"], indirect=True)
 def test_a_directory_of_the_version_before_is_refused(runs):
     """Its settings had no format; those of an evaluation were in config.json."""
     runs.kill(after=2 if kind_of(runs).records else 1)

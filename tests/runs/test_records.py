@@ -103,11 +103,11 @@ def test_what_is_no_number_in_the_middle_is_damage(constant: str, tmp_path: Path
     path = tmp_path / "r.jsonl"
     path.write_text(f'{{"key": 1, "x": 0.5}}\n{{"key": 2, "x": {constant}}}\n{{"key": 3, "x": 1}}\n')
     with pytest.raises(RunError, match="line 2 is damaged"):
-        Records.open(path)
+        Records(path)
 
 
 def test_what_is_no_number_is_not_written(tmp_path: Path) -> None:
-    with Records.open(tmp_path / "r.jsonl") as records:
+    with Records(tmp_path / "r.jsonl") as records:
         records.append({"key": 1})
         with pytest.raises(RunError, match="NaN"):
             records.append({"key": 2, "x": float("nan")})

@@ -67,7 +67,7 @@ class TestFields:
             ),
             (
                 {"text": TEXT, "candidates": "abc"},
-                "candidates: expected a whole number from 1 on, or 'auto' or 'all', got 'abc'",
+                "candidates: expected a whole number from 0 on, or 'auto' or 'all', got 'abc'",
             ),
             ({"text": TEXT, "seed": -1}, "seed: expected a whole number from 0 to 2^63 - 1, got -1"),
             (

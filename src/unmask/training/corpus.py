@@ -80,7 +80,8 @@ class Corpus:
 
     def check_readable(self) -> None:
         """Refuse a file that is not there, that can't be read or that is no text from its start."""
-        self._open().close()
+        with errors_in_one_line(self.path):
+            self._open().close()
 
     def fingerprint(self) -> str:
         """A digest of the file's bytes: tokens made from it are reused only while it stays the same."""

@@ -47,6 +47,7 @@ class TextResponse(BaseModel):
         description="Left-out error of the completion, nats."
     )
     estimated_error: float | None = Field(None, description="What that does to log q of likely pairs, nats.")
+    estimated_from: str | None = Field(None, description="Left-out candidates, or the pair head.")
     ungrouped: list[int] | None = Field(
         None, description="Tokens of each blank with a row or column of their own."
     )
