@@ -33,22 +33,16 @@ def _method_names() -> tuple[str, ...]:
     return method_names()
 
 
-@dataclass(frozen=True)
-class Options(ValueKind):
-    """Options of a construction by name; which there are depends on the method."""
+def _by_name(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise TypeError
+    return dict(value)
 
-    expected: str = "options of the method by name, as {'order': 'ba'}"
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        """An object."""
-        return {"type": "object"}
-
-    def accept(self, value: Any) -> dict[str, Any]:
-        """Return a dictionary of its own."""
-        if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-            raise TypeError
-        return dict(value)
+OPTIONS = ValueKind(
+    _by_name, lambda: ("options of the method by name, as {'order': 'ba'}", {"type": "object"}), dict
+)
+"""Options of a construction; which there are depends on the method."""
 
 
 def _spec(kind: ValueKind, help: str, *flags: str) -> dict[str, Spec]:
@@ -74,7 +68,7 @@ class Query:
     options: Mapping[str, Any] = field(
         default_factory=dict,
         metadata=_spec(
-            Options(),
+            OPTIONS,
             "Options of the construction (pivot, order, power, rounds, tolerance, sweeps); of the chain of "
             "three or more blanks: order, block, beam, pairs.",
             "--option",
@@ -83,7 +77,7 @@ class Query:
     candidates: Candidates = field(
         default="auto",
         metadata=_spec(
-            Either((Whole(1), Word(("auto", "all")))),
+            Either(Whole(1), Word(("auto", "all"))),
             "Tokens per blank that the model is asked about: a number, all, or auto.",
             "--candidates",
             "-k",
@@ -100,7 +94,7 @@ class Query:
     support: SupportChoice = field(
         default="auto",
         metadata=_spec(
-            Either((Whole(1), Word(("auto", "words", "all")))),
+            Either(Whole(1), Word(("auto", "words", "all"))),
             "Tokens that a blank may hold: auto, words (no special ones), all, or a number of the likeliest.",
             "--support",
         ),
@@ -143,7 +137,7 @@ class Query:
         if "model" in others:
             raise UsageError("a model is given as mlm=unmask.load(...), not as model=")
         if others:
-            given["options"] = Options().check("options", given.get("options", {})) | others
+            given["options"] = OPTIONS.check("options", given.get("options", {})) | others
         return replace(text, **given) if isinstance(text, Query) else cls(text, **given)
 
 
