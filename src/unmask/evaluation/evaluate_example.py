@@ -22,7 +22,7 @@ from unmask.joints.registry import construct
 from unmask.models.masked_lm import MaskedLM
 from unmask.runs.cost import peak_memory
 from unmask.tables.pair_conditionals import PairConditionals
-from unmask.text.word_marks import ends_in_mark, word_parts
+from unmask.text.vocabulary import ends_in_mark, word_parts
 
 SHOWN = 5
 """How many likely tokens per side, beside the true one, the small table of a joint in the report has."""

@@ -26,9 +26,13 @@ from unmask.inference.grid_conditionals import (
     grid_conditionals,
     passes_of_grid,
 )
-from unmask.inference.independent import independent_joint
 from unmask.inference.methods import CHAIN_OPTIONS
-from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, tokens_joined
+from unmask.inference.model_conditionals import (
+    PAIR_CANDIDATES,
+    ModelConditionals,
+    independent_joint,
+    tokens_joined,
+)
 from unmask.inference.query import Query
 from unmask.inference.resolve import check_many_blanks, kept_tokens, supports_of
 from unmask.joints.chain import Chain, Order

@@ -18,8 +18,17 @@ from typing import Any
 import torch
 
 from unmask.errors import UsageError
-from unmask.inference.convergence import FEWEST_SWEEPS, diagnose, settled_below
-from unmask.inference.markov_chains import BlockGibbs, Draws, Gibbs, Kernel, Metropolis, run_chains
+from unmask.inference.markov_chains import (
+    FEWEST_SWEEPS,
+    BlockGibbs,
+    Draws,
+    Gibbs,
+    Kernel,
+    Metropolis,
+    diagnose,
+    run_chains,
+    settled_below,
+)
 from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals
 from unmask.inference.query import Query
 from unmask.inference.resolve import supports_of

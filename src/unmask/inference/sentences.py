@@ -12,8 +12,7 @@ from typing import Any
 
 from unmask.models.masked_lm import MaskedLM
 from unmask.text.cloze import Cloze
-from unmask.text.vocabulary import Vocabulary
-from unmask.text.word_marks import ends_in_mark, word_parts
+from unmask.text.vocabulary import Vocabulary, ends_in_mark, word_parts
 
 
 @dataclass(frozen=True)

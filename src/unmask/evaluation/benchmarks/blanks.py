@@ -29,8 +29,7 @@ from unmask.evaluation.benchmarks.intervals import mean, share
 from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
 from unmask.evaluation.sentences import read_sentences
 from unmask.inference.grid_conditionals import MOST_PASSES, affordable_candidates, grid_conditionals
-from unmask.inference.independent import independent_joint
-from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals
+from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, independent_joint
 from unmask.inference.sentences import Reader, Sentence
 from unmask.joints.backoff import BackoffGrid
 from unmask.joints.chain import Chain
