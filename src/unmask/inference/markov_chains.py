@@ -226,8 +226,8 @@ def diagnose(trace: Trace) -> dict[str, dict[str, float | None]]:
     after the burn-in, not over the few that are drawn. R-hat (rank-normalised, split; Vehtari et al. 2021)
     compares chains with each other and with their own halves. Chains that stand still at different places
     have an infinite R-hat; a quantity that is the same in all of them, and chains of fewer than
-    `FEWEST_SWEEPS` sweeps, can't be judged: None. The effective size is no more than the number of sweeps: antithetic chains,
-    of which more could be said, are rare, and mere chance looks like them.
+    `FEWEST_SWEEPS` sweeps, can't be judged: None. The effective size is no more than the number of sweeps:
+    antithetic chains, of which more could be said, are rare, and mere chance looks like them.
     """
     traces = {"log_weight": trace.log_weights.numpy()}
     for blank in range(trace.ids.shape[-1]):

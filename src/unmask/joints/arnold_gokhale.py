@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -38,6 +38,8 @@ from unmask.tables.pair_conditionals import SMALLEST_LINEAR, Index, PairConditio
 LONGEST_STEP = 5.0
 MOST_STEPS = 300
 FURTHEST_START = 60.0
+MOST_IDLE, MOST_IDLE_WEIGHTED = 50, 5
+"""Newton steps in a row that may fail to halve the gradient before the solver gives up."""
 MISLED = 2.0
 """By how much the gradient may grow after an extrapolated step before the step is taken back."""
 ROUNDING = 1e-7
@@ -114,8 +116,6 @@ class Problem:
 
     conditionals: PairConditionals
     log_w: Logs | None = None
-    most_idle: ClassVar[int] = 50
-    """Newton steps in a row that may fail to halve the gradient before the solver gives up."""
 
     @cached_property
     def sweep(self) -> Callable[[Tensor, Tensor, bool], Sweep]:
@@ -135,13 +135,15 @@ class Problem:
 
     def descend(self, log_x: Tensor, log_y: Tensor) -> tuple[Tensor, Tensor]:
         """Take one Newton step, no token further than LONGEST_STEP, shortened until F falls."""
-        at = Laplacian(self.conditionals, log_x, log_y)
+        at = Laplacian(self.conditionals, log_x, log_y, self.log_w)
         step = at.newton_step().clamp(-LONGEST_STEP, LONGEST_STEP)
         slope = float(at.gradient @ step)
         if not slope < 0:  # clamping has turned it uphill
+            if self.log_w is not None:
+                return log_x, log_y
             step = (-at.gradient / at.degree.clamp_min(1e-300)).clamp(-LONGEST_STEP, LONGEST_STEP)
             slope = float(at.gradient @ step)
-        return shortened(self.conditionals, log_x, log_y, step, slope)
+        return shortened(self.conditionals, log_x, log_y, step, slope, self.log_w)
 
 
 def solve(
@@ -160,7 +162,8 @@ def solve(
             log_x, log_y, gradient, done = reached.log_x, reached.log_y, reached.gradient, reached.sweeps
             if gradient <= tolerance or done >= sweeps:
                 break
-    while gradient > tolerance and steps < MOST_STEPS and idle < problem.most_idle:
+    most_idle = MOST_IDLE if problem.log_w is None else MOST_IDLE_WEIGHTED
+    while gradient > tolerance and steps < MOST_STEPS and idle < most_idle:
         before = gradient
         log_x, log_y = problem.descend(log_x, log_y)
         log_x, log_y, gradient = problem.sweep(log_x, log_y, True)

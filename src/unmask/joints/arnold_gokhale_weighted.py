@@ -23,17 +23,15 @@ of one joint are given back, whatever the weights.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, cast
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
-from unmask.joints.arnold_gokhale import FURTHEST_START, LONGEST_STEP, Problem, solve
+from unmask.joints.arnold_gokhale import FURTHEST_START, Problem, solve
 from unmask.joints.blend import SMALLEST_FLOAT, Blend
 from unmask.joints.options import Sweeps, Tolerance
 from unmask.joints.pair import NormalisedJoint
-from unmask.kernels.conjugate_gradients import SMALLEST_DIAGONAL, conjugate_gradients
-from unmask.kernels.laplacian import Laplacian, shortened
 from unmask.tables.pair_conditionals import Index, PairConditionals
 from unmask.values import Real, Spec
 
@@ -43,9 +41,6 @@ Power = Annotated[
 
 LIGHTEST = -40.0
 """No context weighs less than e^-40 of the heaviest one: none is without any say."""
-MOST_PRODUCTS = 300
-SMALLEST_RESIDUAL = 1e-24
-RIDGE = 1e-12
 
 
 class WeightedArnoldGokhale(NormalisedJoint):
@@ -77,7 +72,7 @@ class WeightedArnoldGokhale(NormalisedJoint):
         self.log_w = (a, b)
         self._blend = Blend(conditionals, a, b)
         x, y = ((w - m).clamp(-FURTHEST_START, FURTHEST_START) for w, m in zip((a, b), alone, strict=True))
-        problem = WeightedProblem(conditionals, self.log_w)
+        problem = Problem(conditionals, self.log_w)
         self.log_x, self.log_y, solved = solve(problem, (x, y), tolerance, sweeps)
         self._record(solved, power=power)
 
@@ -109,69 +104,3 @@ def log_weights(log_m: Tensor, log_n: Tensor, power: float) -> Tensor:
     raw = power * log_m
     raw = raw.clamp_min(float(raw.max()) + LIGHTEST)
     return raw - (raw + log_n).logsumexp(0)
-
-
-class WeightedProblem(Problem):
-    """The weighted problem; a Newton step is solved for until the light contexts are right, too."""
-
-    most_idle = 5
-
-    def descend(self, log_x: Tensor, log_y: Tensor) -> tuple[Tensor, Tensor]:
-        """Take one Newton step, no token further than LONGEST_STEP, shortened until F falls."""
-        assert self.log_w is not None
-        tables = cast(PairConditionals, Weighted(self.conditionals, self.log_w))
-        at = Laplacian(tables, log_x, log_y)
-        step = _newton_step(at).clamp(-LONGEST_STEP, LONGEST_STEP)
-        slope = float(at.gradient @ step)
-        if not slope < 0:  # clamping has turned it uphill
-            return log_x, log_y
-        return shortened(tables, log_x, log_y, step, slope)
-
-
-def _newton_step(at: Laplacian) -> Tensor:
-    """Solve H d = -gradient to many digits in the measure of the preconditioner.
-
-    In the plain measure a residual in a light context is as good as none.
-    """
-    gradient, scale = at.gradient, at.degree.clamp_min(SMALLEST_DIAGONAL)
-    enough = SMALLEST_RESIDUAL * float(gradient @ (gradient / scale))
-    return conjugate_gradients(
-        at.times,
-        -gradient,
-        scale,
-        converged=lambda residual, z: not float(residual @ z) > enough,
-        max_iterations=min(MOST_PRODUCTS, 2 * len(gradient)),
-        ridge=RIDGE,
-    )
-
-
-class Weighted:
-    """The tables n_a n_b w_b p(a|b) and n_a n_b w_a p(b|a), computed where they are read.
-
-    What `Laplacian` and `objective` ask of conditionals: with these tables in the place of p(a|b) and
-    p(b|a) they speak of the weighted problem.
-    """
-
-    is_grouped = False  # the counts are in the tables already
-
-    def __init__(self, conditionals: PairConditionals, log_w: tuple[Tensor, Tensor]) -> None:
-        self._of = conditionals
-        self.log_w = log_w
-        self.log_n = tuple(counts.log() for counts in conditionals.counts)
-        self.counts = tuple(torch.ones_like(counts) for counts in conditionals.counts)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """How many rows and columns there are."""
-        return self._of.shape
-
-    @property
-    def device(self) -> torch.device:
-        """Where the tables are."""
-        return self._of.device
-
-    def rows_as_probabilities(self, rows: slice) -> tuple[Tensor, Tensor]:
-        """Return both tables of a block of rows, as they are, in float64."""
-        p, r = self._of.rows_as_probabilities(rows)
-        counts = self.log_n[0][rows, None] + self.log_n[1]
-        return p * (counts + self.log_w[1]).exp(), r * (counts + self.log_w[0][rows, None]).exp()
