@@ -17,12 +17,11 @@ from unmask.lazy import lazy_attributes
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from unmask.api import Score, compare, fill, score
+    from unmask.api import Score, compare, fill, load, score
     from unmask.diagnostics import Diagnostics
     from unmask.errors import RunError, UnmaskError, UsageError
     from unmask.inference.query import Query
     from unmask.joints import CONSTRUCTIONS, Filling, Joint, PairJoint, TokenDistribution, construct
-    from unmask.models.load import load
     from unmask.models.masked_lm import MaskedLM
     from unmask.progress import Progress
     from unmask.tables.pair_conditionals import PairConditionals
@@ -56,12 +55,11 @@ __all__ = [
 __getattr__ = lazy_attributes(
     __name__,
     {
-        "unmask.api": "Score compare fill score",
+        "unmask.api": "Score compare fill load score",
         "unmask.diagnostics": "Diagnostics",
         "unmask.errors": "RunError UnmaskError UsageError",
         "unmask.inference.query": "Query",
         "unmask.joints": "CONSTRUCTIONS Filling Joint PairJoint TokenDistribution construct",
-        "unmask.models.load": "load",
         "unmask.models.masked_lm": "MaskedLM",
         "unmask.progress": "Progress",
         "unmask.tables.pair_conditionals": "PairConditionals",

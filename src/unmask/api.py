@@ -18,11 +18,12 @@ from unmask.inference.query import Query, QueryKeywords, TableKeywords, takes_qu
 from unmask.joints.joint import Block, Filling, Joint
 from unmask.joints.pair import PairJoint
 from unmask.joints.registry import CONSTRUCTIONS, construct
-from unmask.models.load import load
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze, parse_blanks, parse_braces
 from unmask.text.vocabulary import Vocabulary
+
+load = MaskedLM.load
 
 
 @takes_query(QueryKeywords)
@@ -122,6 +123,6 @@ def _joint_of_text(
     query: Query, parse: Callable[..., Cloze], mlm: MaskedLM | None, progress: Progress
 ) -> Joint:
     """Walk the way of the data once: the text, read by `parse`, to its joint."""
-    mlm = mlm or load()
+    mlm = mlm or MaskedLM.load()
     cloze = parse(query.text, mlm.vocabulary, mlm.window, truncate=query.truncate)
     return infer(mlm, cloze, query, progress)

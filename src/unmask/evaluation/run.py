@@ -33,7 +33,6 @@ from unmask.evaluation.settings import Settings
 from unmask.evaluation.summary import summarise
 from unmask.lazy import require
 from unmask.models.embedded import absolute
-from unmask.models.load import load
 from unmask.models.masked_lm import DEFAULT_MEMORY, MaskedLM
 from unmask.progress import Progress, silent
 from unmask.runs.cost import cost
@@ -81,7 +80,7 @@ def evaluate(
     read_settings(EVALUATION, directory)  # refuse what is something else's before any work
     sentences = read_sentences(settings.data)
     open_model = partial(
-        load, absolute(settings.model), device=device, memory=memory, allow_pickle=allow_pickle
+        MaskedLM.load, absolute(settings.model), device=device, memory=memory, allow_pickle=allow_pickle
     )
     mlm = open_model()
     examples, passed = draw_examples(

@@ -23,7 +23,6 @@ from unmask.inference.query import Query
 from unmask.inference.sentence_scores import DISTRIBUTIONS, SCORES, SentenceScorer, check_scores
 from unmask.inference.sentences import Reader, Sentence
 from unmask.models.embedded import absolute, weights_digest
-from unmask.models.load import load
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.runs.run import Run
@@ -69,7 +68,7 @@ class ScoreSettings:
 def make_scorer(settings: ScoreSettings) -> Scorer:
     """Load the model and return what scores lines with it; also what a worker of a cluster does first."""
     where = {name: getattr(settings, name) for name in ("device", "memory", "allow_pickle")}
-    return LineScorer(load(settings.model, **where), settings)
+    return LineScorer(MaskedLM.load(settings.model, **where), settings)
 
 
 class LineScorer:

@@ -80,18 +80,15 @@ def joint_of_blanks(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progres
             reason=reason,
         )
         return independent_joint(mlm, _noted(cloze, reason), supports, known)
-    if method == "grid" or (method == "ag" and candidates == "auto" and _holds_all(supports)):
-        return _grid(_Asked(mlm, cloze, query, supports, outside, progress))
-    return _chain(_Asked(mlm, cloze, query, supports, outside, progress))
+    asked = _Asked(mlm, cloze, query, supports, outside, progress)
+    # whether a grid that is affordable holds every token that a blank may hold
+    holds_all = max(len(support) for support in supports) <= affordable_candidates(len(supports))
+    grid = method == "grid" or (method == "ag" and candidates == "auto" and holds_all)
+    return _grid(asked) if grid else _chain(asked)
 
 
 def _noted(cloze: Cloze, reason: str) -> Cloze:
     return replace(cloze, notes=(*cloze.notes, reason))
-
-
-def _holds_all(supports: tuple[Support, ...]) -> bool:
-    """Whether a grid that is affordable holds every token that a blank may hold."""
-    return max(len(support) for support in supports) <= affordable_candidates(len(supports))
 
 
 def _grid(asked: _Asked) -> Joint:

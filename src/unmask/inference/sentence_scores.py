@@ -45,25 +45,18 @@ KEPT_SHARE = 16
 """What part of the memory budget the joints of blocks that are kept for later sentences may take."""
 
 
-def _itself(_sentence: Sentence, place: int) -> Iterable[int]:
-    return (place,)
-
-
-def _rest_of_its_word(sentence: Sentence, place: int) -> Iterable[int]:
-    word = sentence.words[place]
-    return (i for i in range(place, len(sentence)) if sentence.words[i] == word)
-
-
 def _all_that_follows(sentence: Sentence, place: int) -> Iterable[int]:
     return range(place, len(sentence))
 
 
-ONE_AT_A_TIME: dict[str, Hidden] = {
-    "pll": _itself,
-    "pll-word": _rest_of_its_word,
+HIDDEN: dict[str, Hidden] = {
+    "pll": lambda _, place: (place,),
+    "pll-word": lambda s, place: (i for i in range(place, len(s)) if s.words[i] == s.words[place]),
     "chain": _all_that_follows,
+    "ag-chain": _all_that_follows,  # the chain of pairs starts from the chain
 }
-SCORES = (*ONE_AT_A_TIME, "ag-chain")
+"""What each score masks."""
+SCORES = tuple(HIDDEN)
 DISTRIBUTIONS = ("chain", "ag-chain")
 """The scores that are log-probabilities of a distribution over sentences of a length."""
 
@@ -146,7 +139,7 @@ class SentenceScorer:
         """Return each score of every sentence, in their order."""
         keys: dict[Hidden, list[list[Key]]] = {}
         copies: dict[Key, Copy] = {}
-        for hidden in dict.fromkeys(_hidden_by(name) for name in self.names):
+        for hidden in dict.fromkeys(HIDDEN[name] for name in self.names):
             keys[hidden] = [self._keys(sentences, n, hidden, copies) for n in range(len(sentences))]
         tokens: dict[Key, dict[int, Answer]] = {key: {} for key in copies}
         for lines in keys.values():
@@ -156,7 +149,7 @@ class SentenceScorer:
         self._ask(sentences, copies, tokens, progress)
         found = {}
         for name in self.names:
-            lines = keys[_hidden_by(name)]
+            lines = keys[HIDDEN[name]]
             answers = [
                 [tokens[key][token] for key, token in zip(line, sentence.tokens, strict=True)]
                 for sentence, line in zip(sentences, lines, strict=True)
@@ -276,8 +269,3 @@ class SentenceScorer:
             positions = torch.tensor([[text.first, text.first + 1] for text in part])
             states = self.mlm.states_each(torch.tensor([text.ids for text in part]), positions)
             yield from (pair.clone() for pair in states)  # of which some are kept, and others not
-
-
-def _hidden_by(name: str) -> Hidden:
-    """Return what a score masks; the chain of pairs starts from the chain."""
-    return ONE_AT_A_TIME.get(name, _all_that_follows)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unmask.models.masked_lm import MaskedLM
-from unmask.text.cloze import Cloze
-from unmask.text.vocabulary import Vocabulary, ends_in_mark, word_parts
+from unmask.text.vocabulary import ends_in_mark, word_parts
 
 
 @dataclass(frozen=True)
@@ -30,12 +29,6 @@ class Sentence:
     def tokens(self) -> tuple[int, ...]:
         """The ids of the sentence's own tokens."""
         return tuple(self.ids[p] for p in self.positions)
-
-    def cloze(self, vocabulary: Vocabulary) -> Cloze:
-        """Return the sentence with every token of its own masked."""
-        blanks = set(self.positions)
-        ids = tuple(vocabulary.mask_id if i in blanks else t for i, t in enumerate(self.ids))
-        return Cloze(ids, self.positions, ("",) * (len(self) + 1), vocabulary, self.tokens)
 
 
 Hidden = Callable[[Sentence, int], Iterable[int]]

@@ -20,7 +20,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -158,8 +157,8 @@ def solve(
     gradient = math.inf
     done = steps = idle = 0
     if sweeps:
-        for reached in extrapolated_sweeps(problem, log_x, log_y):
-            log_x, log_y, gradient, done = reached.log_x, reached.log_y, reached.gradient, reached.sweeps
+        for done, reached in extrapolated_sweeps(problem, log_x, log_y):
+            log_x, log_y, gradient = reached
             if gradient <= tolerance or done >= sweeps:
                 break
     most_idle = MOST_IDLE if problem.log_w is None else MOST_IDLE_WEIGHTED
@@ -195,25 +194,8 @@ def starting_point(conditionals: PairConditionals) -> tuple[Tensor, Tensor]:
     return a, b
 
 
-class Reached(NamedTuple):
-    """Where the sweeps have come to.
-
-    Attributes:
-        log_x, log_y: the point, [a] and [b].
-        gradient: the norm of the gradient on the way of the last sweep.
-        moved: how far the last sweep moved any log x or log y.
-        sweeps: how many there were.
-    """
-
-    log_x: Tensor
-    log_y: Tensor
-    gradient: float
-    moved: float
-    sweeps: int
-
-
-def extrapolated_sweeps(problem: Problem, log_x: Tensor, log_y: Tensor) -> Iterator[Reached]:
-    """Sweep for ever from (log x, log y), each sweep from where the last ones point to.
+def extrapolated_sweeps(problem: Problem, log_x: Tensor, log_y: Tensor) -> Iterator[tuple[int, Sweep]]:
+    """Sweep for ever from (log x, log y), each sweep from where the last ones point to; yield each numbered.
 
     An extrapolation after which the gradient is larger is taken back. Tables in float32 are swept in float32
     until its rounding keeps the gradient from falling, and in float64 from then on.
@@ -234,6 +216,6 @@ def extrapolated_sweeps(problem: Problem, log_x: Tensor, log_y: Tensor) -> Itera
         gradients = [*gradients[-3:], swept.gradient]
         precise = precise or (len(gradients) == 4 and floor > gradients[-1] > gradients[0] / 2)
         landing = torch.cat([swept.log_x, swept.log_y])
-        yield Reached(*swept, float((landing - theta).abs().max()), sweeps)
+        yield sweeps, swept
         pointed_to = memory.next(theta.cpu().numpy(), landing.cpu().numpy())
         theta = torch.from_numpy(pointed_to).to(landing.device)

@@ -26,6 +26,7 @@ from torch import Tensor
 from unmask.errors import RunError, UsageError
 from unmask.memory import parse_bytes, show_bytes
 from unmask.models.checkpoint import open_checkpoint
+from unmask.models.embedded import locate
 from unmask.models.engine import ROWS_IN_CACHE, Encoder, read_encoder
 from unmask.models.hooks import input_of, output_cut, output_given
 from unmask.models.light import open_light
@@ -76,7 +77,7 @@ class MaskedLM:
     @classmethod
     def load(
         cls,
-        source: str | Path,
+        source: str | Path = "english",
         *,
         name: str | None = None,
         device: str = "auto",
@@ -84,12 +85,22 @@ class MaskedLM:
         allow_pickle: bool = False,
         engine: Engine = "auto",
     ) -> MaskedLM:
-        """Open a checkpoint from a directory or by its hub name."""
+        """Load a masked language model: the embedded one, a directory, or a hub name.
+
+        Args:
+            source: `english` (the embedded model), a checkpoint's directory, or a name on the hub.
+            name: what to call it in reports; by default the source.
+            device, memory: as for the class.
+            allow_pickle: read pickled weights (which can run code) where there are no safetensors.
+            engine: `auto` opens a plain BERT by unmask's own code, which loads in a fraction of the time, and
+                all else by transformers; `transformers` opens everything by it.
+        """
         if engine not in ("auto", "transformers"):
             raise UsageError(f"unknown engine '{engine}': expected auto or transformers")
-        opened = open_light(str(source)) if engine == "auto" else None
+        place = locate(str(source))
+        opened = open_light(place) if engine == "auto" else None
         if opened is None:
-            opened = open_checkpoint(source, allow_pickle=allow_pickle)
+            opened = open_checkpoint(place, allow_pickle=allow_pickle)
         return cls(*opened, name=name or str(source), device=device, memory=memory)
 
     @property

@@ -30,14 +30,13 @@ from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
 from unmask.evaluation.sentences import read_sentences
 from unmask.inference.grid_conditionals import MOST_PASSES, affordable_candidates, grid_conditionals
 from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, independent_joint
-from unmask.inference.sentences import Reader, Sentence
+from unmask.inference.sentences import Reader
 from unmask.joints.backoff import BackoffGrid
 from unmask.joints.chain import Chain
 from unmask.joints.grid import GridJoint
 from unmask.joints.joint import Joint
 from unmask.joints.registry import CONSTRUCTIONS
 from unmask.models.embedded import absolute, weights_digest
-from unmask.models.load import load as load_model
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.runs.settings_record import Kind
@@ -99,7 +98,8 @@ def draw_clozes(
     found = 0
     for text in rng.sample(list(texts), len(texts)):
         sentence = read(text)
-        places = _places(sentence, blanks, words)
+        starts = range(len(sentence) - blanks + 1)  # of runs of words that a blank may hold
+        places = [s for s in starts if all(t in words for t in sentence.tokens[s : s + blanks])]
         if (
             not places
             or not blanks + 2 <= len(sentence) <= settings.most_tokens
@@ -111,12 +111,6 @@ def draw_clozes(
         found += 1
         if found == settings.sentences:
             return
-
-
-def _places(sentence: Sentence, blanks: int, words: set[int]) -> list[int]:
-    """Where a run of tokens can be masked: all of them words that a blank may hold."""
-    starts = range(len(sentence) - blanks + 1)
-    return [s for s in starts if all(t in words for t in sentence.tokens[s : s + blanks])]
 
 
 def answer(
@@ -210,7 +204,7 @@ def run_blanks(
         texts = list(dict.fromkeys(read_sentences(named).texts))
         for blanks in settings.blanks:
             questions += _questions(mlm, name, texts, blanks, settings)
-    open_model = load or partial(load_model, absolute(mlm.name))
+    open_model = load or partial(MaskedLM.load, absolute(mlm.name))
     records = run_tasks(
         BLANKS,
         questions,
