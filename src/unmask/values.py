@@ -1,8 +1,8 @@
 """Kinds of values that a person gives: what is accepted, how it is read from a string, its JSON schema.
 
 A `Spec` describes one value: its kind, one line of help and its flags on a command line. The fields of
-`unmask.inference.query.Query` and the options of constructions carry one each; the Python functions, the
-command line and the HTTP schema are derived from it.
+`unmask.inference.query.Query` and the options of constructions have one each; the Python functions, the
+command line and the HTTP schema are derived from it. The settings of runs are fields of the same make.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, fields
+from types import UnionType
+from typing import Any, get_args, get_type_hints
 
 from unmask.errors import UsageError
 
@@ -219,3 +220,32 @@ class Spec:
     kind: ValueKind
     help: str
     flags: tuple[str, ...] = ()
+
+
+KINDS: dict[Any, ValueKind] = {int: Whole(), float: Real(), bool: Truth(), str: Text(expected="a text")}
+"""What a field of a type may be unless it says more."""
+
+
+def setting(default: Any, help: str, *flags: str, kind: ValueKind | None = None) -> Any:
+    """Return a dataclass field that carries the help and the kind of its option.
+
+    `flags` are those of the option where they differ from its name. A class as default, such as `dict`, is
+    called for each record. A field whose default is None may be None.
+    """
+    metadata = {"help": help, "flags": flags, "kind": kind}
+    if isinstance(default, type):
+        factory: Callable[[], Any] = default
+        return field(default_factory=factory, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def check_settings(settings: Any) -> None:
+    """Bring every field of a settings record to its plain form; raise for one that is not of its kind."""
+    hints = get_type_hints(type(settings))
+    for entry in fields(settings):
+        hint = hints[entry.name]
+        hint = get_args(hint)[0] if isinstance(hint, UnionType) else hint  # of `int | None`
+        kind, value = entry.metadata.get("kind") or KINDS.get(hint), getattr(settings, entry.name)
+        if kind is not None and not (value is None and entry.default is None):
+            value = kind.check(entry.name, value)
+            object.__setattr__(settings, entry.name, float(value) if hint is float else value)

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from unmask.progress import Progress, silent
 from unmask.runs.claim import SETTINGS, claim_directory, claim_file, locked, write_settings
@@ -38,6 +38,14 @@ Record = dict[str, Any]
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 Worker = Callable[[list[Task]], list[Result]]
+
+
+class Spread(TypedDict, total=False):
+    """Where the work of a run is done, and who is told of it: arguments of `Run.work` that are passed on."""
+
+    ray: str | None
+    workers: int | None
+    progress: Progress
 
 
 class Run:

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import UsageError
-from unmask.runs.setting import check_settings, setting
-from unmask.values import Real, Several, Text, Whole, Word
+from unmask.values import Real, Several, Text, Whole, Word, check_settings, setting
 
 if TYPE_CHECKING:
     from unmask.training.compatibility import Compatibility

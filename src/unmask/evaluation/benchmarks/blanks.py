@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 
@@ -38,7 +38,7 @@ from unmask.joints.joint import Joint
 from unmask.joints.registry import CONSTRUCTIONS
 from unmask.models.embedded import absolute, weights_digest
 from unmask.models.masked_lm import MaskedLM
-from unmask.progress import Progress, silent
+from unmask.runs.run import Spread
 from unmask.runs.settings_record import Kind
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
@@ -177,10 +177,8 @@ def run_blanks(
     settings: BlanksSettings,
     *,
     out: Path | None = None,
-    ray: str | None = None,
-    workers: int | None = None,
     load: Callable[[], MaskedLM] | None = None,
-    progress: Progress = silent,
+    **spread: Unpack[Spread],
 ) -> dict[str, Any]:
     """Ask every method about every text of data such as `snli=DIR`; with `out`, a killed run is resumed.
 
@@ -189,10 +187,8 @@ def run_blanks(
         data: data sets as `evaluate` reads them.
         settings: what to ask.
         out: the file of records.
-        ray: the address of a Ray cluster, or `local`; without it the work is done here.
-        workers: how many, on a cluster.
         load: loads the model in a worker of a cluster; by default the one of the model's name.
-        progress: told of answers.
+        spread: `ray`, `workers` and `progress`, as for `unmask.runs.run.Run.work`.
     """
     settings.check()
     names = [named.partition("=")[0] for named in data]
@@ -208,7 +204,9 @@ def run_blanks(
     records = run_tasks(
         BLANKS,
         questions,
-        partial(Answerer, mlm, settings) if ray is None else lambda: Answerer(open_model(), settings),
+        (lambda: Answerer(open_model(), settings))
+        if spread.get("ray") is not None
+        else partial(Answerer, mlm, settings),
         {
             "model": mlm.name,
             "weights": weights_digest(mlm.name),
@@ -217,10 +215,8 @@ def run_blanks(
         },
         batch=len(settings.methods),
         out=out,
-        ray=ray,
-        workers=workers,
-        progress=progress,
         stage="answers",
+        **spread,
     )
     return {"benchmark": "blanks", "model": mlm.name, "top": TOP, "rows": summary(records, settings)}
 
