@@ -215,6 +215,6 @@ def _sequence(given: str) -> str:
 
 
 def _interval(row: dict[str, Any], scale: float, digits: int = 1) -> str:
-    from unmask.evaluation.benchmarks.intervals import Estimate, shown
+    from unmask.evaluation.intervals import Estimate, shown
 
     return shown(Estimate(**row), scale, digits)

@@ -28,9 +28,8 @@ from unmask.errors import RunError, UsageError
 from unmask.models.embedded import absolute, weights_digest
 from unmask.progress import Progress, silent
 from unmask.runs.claim import remove
-from unmask.runs.run import Run
+from unmask.runs.run import Run, in_batches
 from unmask.runs.settings_record import NAME, Kind
-from unmask.runs.workers import in_batches
 from unmask.text.lines import read_lines, read_objects
 from unmask.text.reading import LongTexts, Pooling, Splitting, UnitKind
 

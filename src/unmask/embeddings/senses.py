@@ -29,7 +29,7 @@ from unmask.embeddings.sense_corpus import Gold, Instance, Sentence
 from unmask.embeddings.standardise import Array, Moments, Standardiser
 from unmask.errors import RunError, UsageError
 from unmask.progress import Progress, silent
-from unmask.runs.workers import in_batches
+from unmask.runs.run import in_batches
 from unmask.text.reading import join_words
 
 SENTENCES_A_CHUNK = 512

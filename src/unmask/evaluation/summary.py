@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unmask.evaluation.bootstrap import LEVEL, RESAMPLES, intervals
+from unmask.evaluation.intervals import LEVEL, RESAMPLES, intervals
 
 Record = dict[str, Any]
 Column = Callable[[dict[str, Any]], float]

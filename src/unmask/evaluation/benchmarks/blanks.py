@@ -25,8 +25,8 @@ from typing import Any, Unpack
 import torch
 
 from unmask.errors import UsageError
-from unmask.evaluation.benchmarks.intervals import mean, share
 from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
+from unmask.evaluation.intervals import mean, share
 from unmask.evaluation.sentences import read_sentences
 from unmask.inference.grid_conditionals import MOST_PASSES, affordable_candidates, grid_conditionals
 from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, independent_joint

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from unmask.errors import UsageError
-from unmask.evaluation.benchmarks.intervals import share
 from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
+from unmask.evaluation.intervals import share
 from unmask.evaluation.score_file import Scorer, ScoreSettings, make_scorer
 from unmask.models.embedded import absolute
 from unmask.runs.run import Spread

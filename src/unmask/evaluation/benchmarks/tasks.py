@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from unmask.errors import UsageError
-from unmask.runs.run import Run, Spread
+from unmask.runs.run import Run, Spread, in_batches
 from unmask.runs.settings_record import Kind
-from unmask.runs.workers import in_batches
 
 Task = dict[str, Any]
 Record = dict[str, Any]
