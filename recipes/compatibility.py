@@ -27,7 +27,7 @@ import numpy as np
 from english import HERE, PACKAGE, write_texts
 from pages import markdown, renew
 
-from unmask.evaluation.bootstrap import intervals
+from unmask.evaluation.intervals import intervals
 from unmask.evaluation.run import evaluate
 from unmask.evaluation.settings import Settings
 from unmask.evaluation.summary import pair_loss, token_loss

@@ -25,7 +25,7 @@ import numpy as np
 from pages import markdown, renew
 
 from unmask.cli.terminal import Ticker
-from unmask.evaluation.bootstrap import intervals
+from unmask.evaluation.intervals import intervals
 from unmask.evaluation.report import with_interval
 from unmask.evaluation.run import evaluate
 from unmask.evaluation.settings import Settings

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from unmask.inference.grid_conditionals import grid_conditionals
-from unmask.inference.independent import independent_joint
-from unmask.inference.model_conditionals import ModelConditionals
+from unmask.inference.model_conditionals import ModelConditionals, independent_joint
 from unmask.inference.tree import tree_joint
 from unmask.joints.backoff import BackoffGrid, BackoffPair
 from unmask.joints.blank_conditionals import BlankConditionals

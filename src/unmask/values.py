@@ -1,18 +1,18 @@
 """Kinds of values that a person gives: what is accepted, how it is read from a string, its JSON schema.
 
 A `Spec` describes one value: its kind, one line of help and its flags on a command line. The fields of
-`unmask.inference.query.Query` and the options of constructions carry one each; the Python functions, the
-command line and the HTTP schema are derived from it.
+`unmask.inference.query.Query` and the options of constructions have one each; the Python functions, the
+command line and the HTTP schema are derived from it. The settings of runs are fields of the same make.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, fields
+from types import UnionType
+from typing import Any, get_args, get_type_hints
 
 from unmask.errors import UsageError
 
@@ -39,32 +39,32 @@ def one_of(words: Iterable[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-class ValueKind(ABC):
-    """What a value may be."""
+@dataclass(frozen=True, eq=False)
+class ValueKind:
+    """What a value may be.
+
+    Attributes:
+        accept: returns the value in its plain Python form; a ValueError or TypeError says that it does not
+            fit.
+        describe: returns what is accepted, in words that follow "expected" and as JSON schema.
+        of: what Python type the accepted values have, where they have one.
+        parse: reads a string of a command line; what can't be read stays a string, for `accept` to judge.
+    """
+
+    accept: Callable[[Any], Any]
+    describe: Callable[[], tuple[str, dict[str, Any]]]
+    of: type | None = None
+    parse: Callable[[str], Any] = str
 
     @property
-    @abstractmethod
     def expected(self) -> str:
         """What is accepted, in words that follow "expected"."""
+        return self.describe()[0]
 
     @property
-    @abstractmethod
     def schema(self) -> dict[str, Any]:
         """What is accepted, as JSON schema."""
-
-    @abstractmethod
-    def accept(self, value: Any) -> Any:
-        """Return the value in its plain Python form; a ValueError or TypeError says that it does not fit."""
-
-    number: ClassVar[type[int | float] | None] = None
-    """What a command line's string is read as, where that is a number."""
-
-    def parse(self, text: str) -> Any:
-        """Read a string of a command line; what can't be read stays a string, for `accept` to judge."""
-        try:
-            return text if self.number is None else self.number(text)
-        except ValueError:
-            return text
+        return self.describe()[1]
 
     def read(self, value: object) -> Any:
         """Return the accepted value, or raise a ValueError that says what was expected and what came."""
@@ -85,201 +85,146 @@ class ValueKind(ABC):
             raise UsageError(f"{name}: {error}") from None
 
 
-@dataclass(frozen=True)
-class Whole(ValueKind):
-    """A whole number; numpy's are accepted, truth values are not."""
+def _parsed_as(number: type[int | float]) -> Callable[[str], Any]:
+    def parse(text: str) -> int | float | str:
+        try:
+            return number(text)
+        except ValueError:
+            return text
 
-    number = int
-    minimum: int = 0
-    maximum: int | None = None
+    return parse
 
-    @property
-    def expected(self) -> str:
-        """The range."""
-        if self.maximum is None:
-            return f"a whole number from {self.minimum} on"
-        most = "2^63 - 1" if self.maximum == 2**63 - 1 else self.maximum
-        return f"a whole number from {self.minimum} to {most}"
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        """An integer."""
-        most = {} if self.maximum is None else {"maximum": self.maximum}
-        return {"type": "integer", "minimum": self.minimum, **most}
+def Whole(minimum: int = 0, maximum: int | None = None) -> ValueKind:
+    """Return the kind of a whole number; numpy's are accepted, truth values are not."""
 
-    def accept(self, value: Any) -> int:
-        """Return an int."""
+    def accept(value: Any) -> int:
         if isinstance(value, bool):
             raise TypeError
         number = operator.index(value)
-        if number < self.minimum or (self.maximum is not None and number > self.maximum):
+        if number < minimum or (maximum is not None and number > maximum):
             raise ValueError
         return number
 
+    most = "2^63 - 1" if maximum == 2**63 - 1 else maximum
+    told = f"a whole number from {minimum} " + ("on" if maximum is None else f"to {most}")
+    bounds = {"minimum": minimum} | ({} if maximum is None else {"maximum": maximum})
+    return ValueKind(accept, lambda: (told, {"type": "integer", **bounds}), int, _parsed_as(int))
 
-@dataclass(frozen=True)
-class Real(ValueKind):
-    """A finite number, from `minimum` on or `above` it."""
 
-    number = float
-    minimum: float = -math.inf
-    maximum: float = math.inf
-    above: float = -math.inf
-    below: float = math.inf
+def Real(
+    minimum: float = -math.inf,
+    maximum: float = math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+) -> ValueKind:
+    """Return the kind of a finite number, from `minimum` on or `above` it."""
 
-    @property
-    def expected(self) -> str:
-        """The range."""
-        bounds = [
-            (self.minimum, "from"),
-            (self.above, "above"),
-            (self.maximum, "to"),
-            (self.below, "below"),
-        ]
-        return " ".join(["a number", *(f"{word} {n:g}" for n, word in bounds if math.isfinite(n))])
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """A number."""
-        names = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-        bounds = zip(names, (self.minimum, self.maximum, self.above, self.below), strict=True)
-        return {"type": "number", **{name: n for name, n in bounds if math.isfinite(n)}}
-
-    def accept(self, value: Any) -> int | float:
-        """Return an int or a float."""
+    def accept(value: Any) -> int | float:
         if isinstance(value, bool | str | bytes):
             raise TypeError
         number = value if isinstance(value, int) else float(value)
-        if not (math.isfinite(number) and self.minimum <= number <= self.maximum):
-            raise ValueError
-        if not self.above < number < self.below:
+        if not (math.isfinite(number) and minimum <= number <= maximum and above < number < below):
             raise ValueError
         return number
 
+    bounds = [
+        ("from", "minimum", minimum),
+        ("above", "exclusiveMinimum", above),
+        ("to", "maximum", maximum),
+        ("below", "exclusiveMaximum", below),
+    ]
+    given = [(word, name, bound) for word, name, bound in bounds if math.isfinite(bound)]
+    told = " ".join(["a number", *(f"{word} {bound:g}" for word, _, bound in given)])
+    schema = {"type": "number", **{name: bound for _, name, bound in given}}
+    return ValueKind(accept, lambda: (told, schema), float, _parsed_as(float))
 
-@dataclass(frozen=True)
-class Truth(ValueKind):
-    """True or False, and no number for it."""
 
-    expected = "True or False"
-    schema = {"type": "boolean"}  # noqa: RUF012  # a property of the base
+def Truth() -> ValueKind:
+    """Return the kind of True and False, for which no number stands."""
 
-    def accept(self, value: Any) -> bool:
-        """Return a bool."""
+    def accept(value: Any) -> bool:
         if not isinstance(value, bool):
             raise TypeError
         return value
 
+    return ValueKind(accept, lambda: ("True or False", {"type": "boolean"}), bool)
 
-@dataclass(frozen=True)
-class Text(ValueKind):
-    """A string without halves of characters (lone surrogates), which no tokenizer reads."""
 
-    shortest: int = 0
-    longest: int | None = None
-    expected: str = "one text, as a string of whole characters"
+def Text(
+    shortest: int = 0,
+    longest: int | None = None,
+    expected: str = "one text, as a string of whole characters",
+) -> ValueKind:
+    """Return the kind of a string without lone surrogates, halves of characters that no tokenizer reads."""
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        """A string."""
-        most = {} if self.longest is None else {"maxLength": self.longest}
-        return {"type": "string", **({"minLength": self.shortest} if self.shortest else {}), **most}
-
-    def accept(self, value: Any) -> str:
-        """Return a str."""
+    def accept(value: Any) -> str:
         if not isinstance(value, str):
             raise TypeError
         value.encode()  # a UnicodeEncodeError is a ValueError
-        if len(value) < self.shortest or (self.longest is not None and len(value) > self.longest):
+        if len(value) < shortest or (longest is not None and len(value) > longest):
             raise ValueError
         return str(value)
 
+    bounds = {"minLength": shortest or None, "maxLength": longest}
+    given = {name: bound for name, bound in bounds.items() if bound is not None}
+    return ValueKind(accept, lambda: (expected, {"type": "string", **given}), str)
 
-@dataclass(frozen=True)
-class Word(ValueKind):
-    """One of several words; a function gives them where they are not known at import."""
 
-    choices: tuple[str, ...] | Callable[[], Iterable[str]]
+def Word(choices: tuple[str, ...] | Callable[[], Iterable[str]]) -> ValueKind:
+    """Return the kind of one of several words; a function gives them where they are not known at import."""
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words."""
-        return tuple(self.choices() if callable(self.choices) else self.choices)
+    def words() -> list[str]:
+        return list(choices() if callable(choices) else choices)
 
-    @property
-    def expected(self) -> str:
-        """The words."""
-        return one_of(f"'{word}'" for word in self.words)
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """An enumeration."""
-        return {"type": "string", "enum": list(self.words)}
-
-    def accept(self, value: Any) -> str:
-        """Return one of the words."""
-        if not isinstance(value, str) or value not in self.words:
+    def accept(value: Any) -> str:
+        if not isinstance(value, str) or value not in words():
             raise ValueError
         return str(value)
 
+    def describe() -> tuple[str, dict[str, Any]]:
+        *most, last = (f"'{word}'" for word in words())
+        told = f"{', '.join(most)} or {last}" if most else last
+        return told, {"type": "string", "enum": words()}
 
-@dataclass(frozen=True)
-class Either(ValueKind):
-    """A value of one of several kinds: the first that accepts it."""
+    return ValueKind(accept, describe, str)
 
-    kinds: tuple[ValueKind, ...]
 
-    @property
-    def expected(self) -> str:
-        """What each expects."""
-        return ", or ".join(kind.expected for kind in self.kinds)
+def Either(*kinds: ValueKind) -> ValueKind:
+    """Return the kind of a value of one of several kinds: the first that accepts it."""
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        """Any of the schemas."""
-        return {"anyOf": [kind.schema for kind in self.kinds]}
-
-    def accept(self, value: Any) -> Any:
-        """Return what the first kind makes of it."""
-        for kind in self.kinds:
+    def accept(value: Any) -> Any:
+        for kind in kinds:
             try:
                 return kind.accept(value)
             except (ValueError, TypeError):
                 continue
         raise ValueError
 
-    def parse(self, text: str) -> Any:
-        """Read it as the first kind that does not leave it a string."""
-        return next((found for kind in self.kinds if (found := kind.parse(text)) != text), text)
+    def describe() -> tuple[str, dict[str, Any]]:
+        told = ", or ".join(kind.expected for kind in kinds)
+        return told, {"anyOf": [kind.schema for kind in kinds]}
+
+    def parse(text: str) -> Any:
+        return next((found for kind in kinds if (found := kind.parse(text)) != text), text)
+
+    return ValueKind(accept, describe, parse=parse)
 
 
-def token_kind(longest: int | None = None) -> Either:
-    """Return the kind of one token: a string, or an id."""
-    return Either((Text(1, longest, "a token as a string"), Whole(0)))
+def Several(kind: ValueKind, what: str) -> ValueKind:
+    """Return the kind of a list of values of one kind, kept as a tuple."""
 
-
-@dataclass(frozen=True)
-class Several(ValueKind):
-    """A list of values of one kind, kept as a tuple."""
-
-    kind: ValueKind
-    what: str
-
-    @property
-    def expected(self) -> str:
-        """What it is a list of."""
-        return f"a list of {self.what}"
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """An array."""
-        return {"type": "array", "items": self.kind.schema}
-
-    def accept(self, value: Any) -> tuple[Any, ...]:
-        """Return a tuple."""
+    def accept(value: Any) -> tuple[Any, ...]:
         if isinstance(value, str | bytes | Mapping):
             raise TypeError
-        return tuple(self.kind.accept(one) for one in value)
+        return tuple(kind.accept(one) for one in value)
+
+    return ValueKind(accept, lambda: (f"a list of {what}", {"type": "array", "items": kind.schema}), tuple)
+
+
+def token_kind(longest: int | None = None) -> ValueKind:
+    """Return the kind of one token: a string, or an id."""
+    return Either(Text(1, longest, "a token as a string"), Whole(0))
 
 
 @dataclass(frozen=True)
@@ -289,3 +234,32 @@ class Spec:
     kind: ValueKind
     help: str
     flags: tuple[str, ...] = ()
+
+
+KINDS: dict[Any, ValueKind] = {int: Whole(), float: Real(), bool: Truth(), str: Text(expected="a text")}
+"""What a field of a type may be unless it says more."""
+
+
+def setting(default: Any, help: str, *flags: str, kind: ValueKind | None = None) -> Any:
+    """Return a dataclass field that carries the help and the kind of its option.
+
+    `flags` are those of the option where they differ from its name. A class as default, such as `dict`, is
+    called for each record. A field whose default is None may be None.
+    """
+    metadata = {"help": help, "flags": flags, "kind": kind}
+    if isinstance(default, type):
+        factory: Callable[[], Any] = default
+        return field(default_factory=factory, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def check_settings(settings: Any) -> None:
+    """Bring every field of a settings record to its plain form; raise for one that is not of its kind."""
+    hints = get_type_hints(type(settings))
+    for entry in fields(settings):
+        hint = hints[entry.name]
+        hint = get_args(hint)[0] if isinstance(hint, UnionType) else hint  # of `int | None`
+        kind, value = entry.metadata.get("kind") or KINDS.get(hint), getattr(settings, entry.name)
+        if kind is not None and not (value is None and entry.default is None):
+            value = kind.check(entry.name, value)
+            object.__setattr__(settings, entry.name, float(value) if hint is float else value)

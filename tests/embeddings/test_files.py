@@ -12,10 +12,9 @@ from safetensors.numpy import load_file, save_file
 
 from unmask.embeddings import files
 from unmask.embeddings.encoder import Encoder
-from unmask.embeddings.files import Settings, embed_file
+from unmask.embeddings.files import Settings, embed_file, read_texts
 from unmask.embeddings.sense_corpus import count_sentences, read_sentences
 from unmask.embeddings.standardise import Standardiser, save_standardisers
-from unmask.embeddings.texts import read_texts
 from unmask.errors import RunError, UsageError
 
 TEXTS = [f"the old man walks at the {place}, {n}" for n in range(5) for place in ("bank", "casino", "house")]

@@ -22,8 +22,8 @@ from unmask.evaluation.benchmarks.blanks import (
     run_blanks,
 )
 from unmask.evaluation.benchmarks.blimp import run_blimp
-from unmask.evaluation.benchmarks.intervals import mean, share, shown, spearman
 from unmask.evaluation.benchmarks.mutants import read_mutants, run_mutants
+from unmask.evaluation.intervals import mean, share, shown, spearman
 from unmask.evaluation.score_file import ScoreSettings, make_scorer
 from unmask.inference.exact import exact_conditionals
 from unmask.progress import Progress

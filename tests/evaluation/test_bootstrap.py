@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from unmask.evaluation import bootstrap
-from unmask.evaluation.bootstrap import intervals
+from unmask.evaluation import intervals as module
+from unmask.evaluation.intervals import intervals
 
 
 def test_intervals_cover_the_true_mean_about_as_often_as_they_say():
@@ -31,7 +31,7 @@ def test_the_same_seed_gives_the_same_interval_however_it_is_cut(monkeypatch):
     first, other = intervals(values), intervals(values, seed=1)
     assert all(np.array_equal(a, b) for a, b in zip(first, intervals(values), strict=True))
     assert not np.array_equal(first.low, other.low)
-    monkeypatch.setattr(bootstrap, "AT_ONCE", 500)
+    monkeypatch.setattr(module, "AT_ONCE", 500)
     again = intervals(values)
     assert again.low == pytest.approx(first.low)
     assert again.mean == pytest.approx(values.mean(0))

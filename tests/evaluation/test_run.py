@@ -290,7 +290,7 @@ def test_records_of_another_run_are_a_failure(tmp_path, settings):
         evaluate(settings, tmp_path / "run", progress=StopAfter(1))
     with (tmp_path / "run" / "examples.jsonl").open("a") as file:
         file.write('{"key": "stray"}\n')
-    with pytest.raises(RunError, match="1 examples? that this run has not drawn"):
+    with pytest.raises(RunError, match=r"1 examples? that this run has not drawn"):
         evaluate(settings, tmp_path / "run")
 
 

@@ -14,7 +14,7 @@ from unmask.evaluation import score_file as files
 from unmask.evaluation.score_file import LineScorer, ScoreSettings, count_lengths, score_file
 from unmask.inference.lengths import counted, uniform
 from unmask.inference.sentences import Reader
-from unmask.runs.workers import in_order
+from unmask.runs.run import in_order
 from unmask.text.cloze import parse_blanks
 
 LINES = ["The old man is at the casino.", "", "a dog", "the red dog is playing", "   ", "the dog"]

@@ -11,8 +11,8 @@ import unmask
 from unmask import UsageError
 from unmask.inference.auto_method import joint_of_blanks
 from unmask.inference.grid_conditionals import affordable_candidates, grid_conditionals, passes_of_grid
-from unmask.inference.independent import independent_joint
 from unmask.inference.infer import conditionals
+from unmask.inference.model_conditionals import independent_joint
 from unmask.inference.query import Query
 from unmask.inference.resolve import supports_of
 from unmask.joints.chain import Chain

@@ -12,11 +12,19 @@ from reference import p_value
 from sequence_toy import TableConditionals, cloze_of, draw_tables, few
 from unmask import UsageError, construct, lazy
 from unmask.cli.sample import show_chains
-from unmask.inference.convergence import diagnose, settled_below
 from unmask.inference.exact import exact_conditionals
 from unmask.inference.generation import cloze_of as cloze_to_fill
 from unmask.inference.generation import generated_answer, sample_by_markov_chain, verdict
-from unmask.inference.markov_chains import BlockGibbs, Gibbs, Metropolis, Trace, log_weight, run_chains
+from unmask.inference.markov_chains import (
+    BlockGibbs,
+    Gibbs,
+    Metropolis,
+    Trace,
+    diagnose,
+    log_weight,
+    run_chains,
+    settled_below,
+)
 from unmask.inference.model_conditionals import ModelConditionals
 from unmask.inference.query import Query
 from unmask.joints.table import TableJoint

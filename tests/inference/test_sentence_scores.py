@@ -15,6 +15,7 @@ from unmask.inference.model_conditionals import ModelConditionals
 from unmask.inference.sentence_scores import SCORES, SentenceScorer
 from unmask.inference.sentences import Reader
 from unmask.joints.chain import Chain
+from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 
@@ -143,7 +144,8 @@ def test_the_chain_of_pairs_is_the_joint_of_that_name_token_by_token(largest_exa
     found = score_sentences(mlm, sentences, "ag-chain", support=support, candidates=40)
     differs = 0
     for s, score in zip(sentences, found, strict=True):
-        conditionals = ModelConditionals(mlm, s.cloze(mlm.vocabulary), (support,) * len(s), candidates=40)
+        cloze = Cloze.of_ids(s.ids, s.positions, mlm.vocabulary)
+        conditionals = ModelConditionals(mlm, cloze, (support,) * len(s), candidates=40)
         chain = Chain(conditionals, block=2)
         assert score.log_prob == pytest.approx(float(chain.log_prob(s.tokens)), abs=1e-5)
         first = conditionals.pair(conditionals.all_masked[0], (0, 1))

@@ -12,7 +12,7 @@ from unmask.inference.words import expanded, fill_words
 from unmask.joints.chain import Chain
 from unmask.text.cloze import parse_blanks
 from unmask.text.support import Support
-from unmask.text.word_marks import word_parts
+from unmask.text.vocabulary import word_parts
 
 TEXT = "The old [MASK] is at the casino."
 

@@ -95,11 +95,11 @@ def blimp(home: Path, model: str, out: Path, other: bool) -> None:
 
 def blanks(home: Path, model: str, out: Path, other: bool) -> None:
     from unmask.evaluation.benchmarks.blanks import BlanksSettings, run_blanks
-    from unmask.models.load import load
+    from unmask.models.masked_lm import MaskedLM
 
     methods = ("independent", "greedy")
     settings = BlanksSettings(blanks=(2,), sentences=6, methods=methods, candidates=4 + other)
-    run_blanks(load(model), [f"text={home / 'sentences.txt'}"], settings, out=out)
+    run_blanks(MaskedLM.load(model), [f"text={home / 'sentences.txt'}"], settings, out=out)
 
 
 def train(home: Path, model: str, out: Path, other: bool) -> None:

@@ -10,9 +10,8 @@ import pytest
 from unmask.errors import RunError, UsageError
 from unmask.progress import Progress
 from unmask.runs.claim import locked
-from unmask.runs.run import Run
+from unmask.runs.run import Run, finished, in_batches
 from unmask.runs.settings_record import Kind
-from unmask.runs.workers import finished, in_batches
 
 TOY = Kind("toy run", records="records.jsonl", may_change=frozenset({"verbose"}), prepared=("cache",))
 TASKS = [{"key": n, "text": text} for n, text in enumerate(["a", "bb", "ccc"])]

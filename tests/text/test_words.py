@@ -10,8 +10,7 @@ from tokenizers import pre_tokenizers
 from transformers import RobertaTokenizer
 
 from tiny import _KINDS, ARCHITECTURES, FAIRSEQ_SPECIALS, MARKS, SUFFIXES, WORDS
-from unmask.text.reading import Reader
-from unmask.text.words import find_stretches, find_words, join_words, tokens_of
+from unmask.text.reading import Reader, find_stretches, find_words, join_words, tokens_of
 
 WINDOW = 512
 RESIDUES = "LAGVSERTIDPKQNFYMHWC"

@@ -9,7 +9,7 @@ from transformers import AutoModelForMaskedLM
 
 from unmask.errors import UsageError
 from unmask.training import Settings, train
-from unmask.training.eval import score_alone
+from unmask.training.eval import score
 from unmask.training.forward import Gathering
 from unmask.training.prepare_data import prepare_data
 
@@ -59,7 +59,7 @@ def test_the_scores_are_those_of_the_mean(tmp_path, toy_tokenizer):
     assert result.scores["toy"].loss != last["eval_toy_loss"]
     model = AutoModelForMaskedLM.from_pretrained(result.model).eval()
     data = prepare_data(wanted(tmp_path, toy_tokenizer, average_checkpoints=3), tmp_path / "run")
-    again = score_alone(model, Gathering(model), data.domains)
+    again = score(model, Gathering(model), data.domains)
     assert again["toy"].loss == pytest.approx(result.scores["toy"].loss, abs=1e-6)
 
 

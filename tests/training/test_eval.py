@@ -30,7 +30,7 @@ def scored(toy_tokenizer, toy_tokens, marks):
 
 def test_the_loss_is_the_mean_over_all_predictions(scored):
     model, gathering, items = scored
-    found = evaluation.score_alone(model, gathering, {"toy": items})["toy"]
+    found = evaluation.score(model, gathering, {"toy": items})["toy"]
     batch = collate(items)
     model.eval()
     logits = model(**gathering.inputs(batch)).logits
@@ -45,7 +45,7 @@ def test_the_loss_is_the_mean_over_all_predictions(scored):
 
 def test_two_processes_that_add_their_sums_up_find_the_same(scored):
     model, gathering, items = scored
-    alone = evaluation.score_alone(model, gathering, {"toy": items})["toy"]
+    alone = evaluation.score(model, gathering, {"toy": items})["toy"]
     parts = []
     for process in (0, 1):
         evaluation.score(
@@ -65,7 +65,7 @@ def test_two_processes_that_add_their_sums_up_find_the_same(scored):
 def test_a_score_leaves_the_model_in_the_mode_it_was_in(scored):
     model, gathering, items = scored
     model.train()
-    evaluation.score_alone(model, gathering, {"toy": items[:3]})
+    evaluation.score(model, gathering, {"toy": items[:3]})
     assert model.training
 
 

@@ -3,7 +3,7 @@
 import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
-from unmask.training.optimizer import build_optimizer
+from unmask.training.loop import build_optimizer
 from unmask.training.settings import Settings
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from unmask.errors import UsageError
-from unmask.training.schedule import Schedule
-from unmask.training.settings import Settings, read_settings
+from unmask.training.settings import Schedule, Settings, read_settings
 
 
 def test_a_file_is_read_and_overridden(tmp_path):

@@ -106,7 +106,7 @@ def blanks(
     """Recall and log-probability of the true filling of neighbouring blanks, for five methods."""
     from unmask.evaluation.benchmarks.blanks import METHODS, BlanksSettings, run_blanks
     from unmask.models.embedded import absolute
-    from unmask.models.load import load
+    from unmask.models.masked_lm import MaskedLM
 
     check_workers(workers, ray)
     try:
@@ -124,7 +124,7 @@ def blanks(
     settings.check()
     bar = Ticker("answers")
     mlm = source.open(bar)
-    there = partial(load, absolute(source.model), **source.loading)
+    there = partial(MaskedLM.load, absolute(source.model), **source.loading)
     answer = run_blanks(mlm, data, settings, out=out, ray=ray, workers=workers, load=there, progress=bar)
     present(answer, json, show_blanks)
 
@@ -217,6 +217,6 @@ def _sequence(given: str) -> str:
 
 
 def _interval(row: dict[str, Any], scale: float, digits: int = 1) -> str:
-    from unmask.evaluation.benchmarks.intervals import Estimate, shown
+    from unmask.evaluation.intervals import Estimate, shown
 
     return shown(Estimate(**row), scale, digits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +13,6 @@ from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Bar, basis, percent, present, print_table, say
 from unmask.errors import UsageError
 from unmask.inference.query import DEFAULTS, SPECS, Query
-from unmask.values import plural
 
 Words = Annotated[bool, typer.Option("--words", help="Each blank holds a whole word of one to three tokens.")]
 Pieces = Annotated[
@@ -71,22 +71,25 @@ def words_of(query: Query, mlm: Any, top: int, pieces: int) -> dict[str, Any]:
 
 def show_words(answer: dict[str, Any]) -> None:
     """Print words and their pieces."""
+    blanks = len(answer["blank_positions"])
+    title = f"words of 1 to {len(answer['prior'])} tokens in {blanks} blank{'s' if blanks > 1 else ''}"
+    print_fillings(title, answer["fillings"], "+".join)
+    say(f"{answer['model']}: the chain of single tokens, {answer['passes']:,} forward passes")
+
+
+def print_fillings(title: str, fillings: list[dict[str, Any]], join: Callable[[Any], str]) -> None:
+    """Print fillings as a table; `join` writes what one blank holds."""
     rows = [
         [
             str(i),
             percent(f["log_prob"]),
             f"{f['log_prob']:.3f}",
-            "  ".join("+".join(word) for word in f["tokens"]),
+            "  ".join(map(join, f["tokens"])),
             f["text"],
         ]
-        for i, f in enumerate(answer["fillings"], 1)
+        for i, f in enumerate(fillings, 1)
     ]
-    blanks = len(answer["blank_positions"])
-    longest = len(answer["prior"])
-    lengths = "1 token" if longest == 1 else f"1 to {longest} tokens"
-    title = f"words of {lengths} in {plural(blanks, 'blank')}"
     print_table(title, ["", "probability", "log", "tokens", "text"], rows, numbers={0, 1, 2})
-    say(f"{answer['model']}: the chain of single tokens, {answer['passes']:,} forward passes")
 
 
 def show(answer: dict[str, Any]) -> None:
@@ -97,11 +100,7 @@ def show(answer: dict[str, Any]) -> None:
         if blanks > 1
         else "the model's answer for one blank"
     )
-    rows = [
-        [str(i), percent(f["log_prob"]), f"{f['log_prob']:.3f}", "  ".join(f["tokens"]), f["text"]]
-        for i, f in enumerate(answer["fillings"], 1)
-    ]
-    print_table(title, ["", "probability", "log", "tokens", "text"], rows, numbers={0, 1, 2})
+    print_fillings(title, answer["fillings"], str)
     if answer["entropy"] is None:
         say(basis(answer))
         return

@@ -37,9 +37,9 @@ def isotropy(
 ) -> None:
     """Measure how evenly a model's word vectors lie in space, before and after standardisation."""
     from unmask.embeddings.figures import check_figure, draw_isotropy
+    from unmask.embeddings.files import read_texts
     from unmask.embeddings.isotropy import isotropy_by_layer
     from unmask.embeddings.standardise import save_standardisers
-    from unmask.embeddings.texts import read_texts
 
     if figure is not None:
         check_figure(figure)

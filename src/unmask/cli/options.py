@@ -84,9 +84,9 @@ class ModelOptions(EncoderOptions):
         """Open the model."""
         bar.started("loading the model", 0)
         try:
-            from unmask.models.load import load
+            from unmask.models.masked_lm import MaskedLM
 
-            return load(self.model, **self.loading)
+            return MaskedLM.load(self.model, **self.loading)
         finally:
             bar.finished()
 

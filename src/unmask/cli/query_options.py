@@ -11,8 +11,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from unmask.errors import UsageError
-from unmask.inference.query import DEFAULTS, SPECS, Options
-from unmask.values import Several, Truth, Whole
+from unmask.inference.query import DEFAULTS, SPECS
 
 Command = Callable[..., None]
 
@@ -63,11 +62,12 @@ def _parameter(name: str) -> Parameter:
         return Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind)
     option: dict[str, Any] = {"help": spec.help}
     of: Any = str
-    if isinstance(spec.kind, Truth):
+    if spec.kind.of is bool:
         of = bool
-    elif isinstance(spec.kind, Whole):
-        of, option = int, option | {"min": spec.kind.minimum, "max": spec.kind.maximum}
-    elif isinstance(spec.kind, Several | Options):
+    elif spec.kind.of is int:
+        bounds = spec.kind.schema
+        of, option = int, option | {"min": bounds["minimum"], "max": bounds.get("maximum")}
+    elif spec.kind.of in (tuple, dict):
         of, default = list[str] | None, None
         option |= {"metavar": "NAME=VALUE"} if name == "options" else {}
     kind = Annotated[of, typer.Option(*spec.flags, **option)]

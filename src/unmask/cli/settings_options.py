@@ -20,7 +20,7 @@ def with_settings(
     """Give a command, in place of its `**given`, an option for each field of a settings dataclass.
 
     Args:
-        settings: the dataclass; its fields are made by `unmask.runs.setting`.
+        settings: the dataclass; its fields are made by `unmask.values.setting`.
         leave_out: fields that are no options, or that the command declares by itself.
         defaults: those of this command where they differ from the field's.
         may_be_absent: an option that is not given is None, for settings that a file may hold, too.

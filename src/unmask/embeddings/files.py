@@ -13,7 +13,7 @@ import json
 import os
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -24,14 +24,13 @@ import numpy as np
 from unmask.embeddings.encoder import Encoder
 from unmask.embeddings.formats import Rows, check_format, units_file, write
 from unmask.embeddings.standardise import Standardiser
-from unmask.embeddings.texts import Text, numbered_texts, read_texts
 from unmask.errors import RunError, UsageError
 from unmask.models.embedded import absolute, weights_digest
 from unmask.progress import Progress, silent
 from unmask.runs.claim import remove
-from unmask.runs.run import Run
+from unmask.runs.run import Run, in_batches
 from unmask.runs.settings_record import NAME, Kind
-from unmask.runs.workers import in_batches
+from unmask.text.lines import read_lines, read_objects
 from unmask.text.reading import LongTexts, Pooling, Splitting, UnitKind
 
 CHUNKS = "chunks"
@@ -43,6 +42,7 @@ VECTORS = Kind(
     earlier=(NAME, frozenset({"texts", "unit", "weights"})),
 )
 TEXTS_A_CHUNK = 256
+Text = str | Sequence[str]
 Numbered = tuple[int, Text]  # a text and the number of its line, from 0
 Chunk = tuple[str, list[Numbered]]  # its key and its texts
 
@@ -235,3 +235,26 @@ def average_types(chunks: Iterable[Rows], width: int) -> Rows:
     order = sorted(counts, key=lambda name: (-counts[name], name))
     matrix = np.stack([sums[name] / counts[name] for name in order]) if order else np.zeros((0, width))
     return matrix.astype(np.float32), [{"unit": name, "count": counts[name]} for name in order]
+
+
+def read_texts(path: str | Path) -> Iterator[Text]:
+    """Return the texts of a file, one per line: plain, or JSON lines with a `text` or the `words` of each.
+
+    `.gz` files are unpacked, `-` is standard input. Empty lines are skipped. A file need not fit in memory.
+    """
+    return (text for _, text in numbered_texts(path))
+
+
+def numbered_texts(path: str | Path) -> Iterator[tuple[int, Text]]:
+    """Return the same, each with the number of its line from 0."""
+    if not str(path).removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+        yield from ((number - 1, line) for number, line in read_lines(path) if line.strip())
+        return
+    for number, record in read_objects(path):
+        found: Any = record.get("text", record.get("words"))
+        words = isinstance(found, list) and found
+        if not (isinstance(found, str) or (words and all(isinstance(w, str) and w.strip() for w in words))):
+            raise UsageError(
+                f'{path}, line {number}: expected {{"text": "..."}} or {{"words": ["...", ...]}}'
+            )
+        yield number - 1, found

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from unmask.embeddings.encoder import Encoder
+from unmask.embeddings.files import Text
 from unmask.embeddings.standardise import Array, Standardiser
-from unmask.embeddings.texts import Text
 from unmask.errors import UsageError
 from unmask.progress import Progress, silent
-from unmask.runs.workers import in_batches
+from unmask.runs.run import in_batches
 
 TEXTS_A_CHUNK = 256
 REMEDIES = ("raw", "standardised", "top removed")

@@ -29,8 +29,8 @@ from unmask.embeddings.sense_corpus import Gold, Instance, Sentence
 from unmask.embeddings.standardise import Array, Moments, Standardiser
 from unmask.errors import RunError, UsageError
 from unmask.progress import Progress, silent
-from unmask.runs.workers import in_batches
-from unmask.text.words import join_words
+from unmask.runs.run import in_batches
+from unmask.text.reading import join_words
 
 SENTENCES_A_CHUNK = 512
 Entry = tuple[str, str]  # lemma and part of speech

@@ -22,7 +22,7 @@ from unmask.joints.registry import construct
 from unmask.models.masked_lm import MaskedLM
 from unmask.runs.cost import peak_memory
 from unmask.tables.pair_conditionals import PairConditionals
-from unmask.text.word_marks import ends_in_mark, word_parts
+from unmask.text.vocabulary import ends_in_mark, word_parts
 
 SHOWN = 5
 """How many likely tokens per side, beside the true one, the small table of a joint in the report has."""
@@ -52,7 +52,8 @@ class Evaluator:
         table = conditionals(self.mlm, example.cloze(vocabulary), self._query)
         assert isinstance(table, PairConditionals)
         asked = time.perf_counter()
-        truth = _rows_of(table, example.truth)
+        a, b = table.a_support.index(example.truth[0]), table.b_support.index(example.truth[1])
+        row, column = int(table.groups[0].group_of[a]), int(table.groups[1].group_of[b])
         metrics: dict[str, dict[str, Any]] = {}
         stuck: list[str] = []
         joints: dict[str, PairJoint] = {}
@@ -60,7 +61,7 @@ class Evaluator:
         for label, name, options in self.methods:
             joint = construct(name, table, **options)
             found = marginals_of(joint)
-            metrics[label] = asdict(measure(joint, truth, found))
+            metrics[label] = asdict(measure(joint, (row, column), found))
             if not joint.diagnostics.converged:
                 stuck.append(label)
             joints[label] = joint
@@ -89,12 +90,6 @@ class Evaluator:
         if before is None or before in self.mlm.vocabulary.special_ids or self._ends[before]:
             return False
         return bool(self._goes_on[example.ids[position]])
-
-
-def _rows_of(table: PairConditionals, truth: tuple[int, int]) -> tuple[int, int]:
-    """Return the row and the column of two tokens."""
-    a, b = table.a_support.index(truth[0]), table.b_support.index(truth[1])
-    return int(table.groups[0].group_of[a]), int(table.groups[1].group_of[b])
 
 
 def _small_table(

@@ -33,7 +33,6 @@ from unmask.evaluation.settings import Settings
 from unmask.evaluation.summary import summarise
 from unmask.lazy import require
 from unmask.models.embedded import absolute
-from unmask.models.load import load
 from unmask.models.masked_lm import DEFAULT_MEMORY, MaskedLM
 from unmask.models.pair_head import parameters_digest
 from unmask.progress import Progress, silent
@@ -84,7 +83,7 @@ def evaluate(
     read_settings(EVALUATION, directory)  # refuse what is something else's before any work
     sentences = read_sentences(settings.data)
     loading = {"device": device, "memory": memory, "allow_pickle": allow_pickle, "pair_head": pair_head}
-    open_model = partial(load, absolute(settings.model), **loading)  # type: ignore[arg-type]
+    open_model = partial(MaskedLM.load, absolute(settings.model), **loading)  # type: ignore[arg-type]
     mlm = open_model()
     examples, passed = draw_examples(
         sentences.texts,

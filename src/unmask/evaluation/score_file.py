@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from unmask.errors import UsageError
 from unmask.inference.causal_scores import make_sentence_scorer
@@ -29,8 +29,7 @@ from unmask.models.causal_lm import CausalLM
 from unmask.models.embedded import absolute, weights_digest
 from unmask.models.load import load_language_model
 from unmask.models.masked_lm import MaskedLM
-from unmask.progress import Progress, silent
-from unmask.runs.run import Run
+from unmask.runs.run import Run, Spread
 from unmask.runs.settings_record import Kind
 from unmask.text.lines import Line, read_lines
 from unmask.text.support import Support
@@ -146,9 +145,7 @@ def score_file(
     out: Path | None = None,
     lengths: Lengths | None = None,
     scorer: Scorer | None = None,
-    ray: str | None = None,
-    workers: int | None = None,
-    progress: Progress = silent,
+    **spread: Unpack[Spread],
 ) -> Iterator[Record]:
     """Score the lines of a file and yield their records, in the file's order.
 
@@ -158,9 +155,7 @@ def score_file(
         out: a file of records; those that it holds are not made again.
         lengths: the distribution of lengths that makes the chains a model over texts of any length.
         scorer: what scores lines; by default one with the model of the settings.
-        ray: the address of a Ray cluster, or `local`; without it the work is done here.
-        workers: how many, on a cluster.
-        progress: told of lines.
+        spread: `ray`, `workers` and `progress`, as for `unmask.runs.run.Run.work`.
     """
     settings.check()
     if out is not None and out.exists() and path.exists() and out.samefile(path):
@@ -174,17 +169,17 @@ def score_file(
         yield from run
         yield from run.work(
             read_lines(path),
-            partial(make_scorer, there) if scorer is None or ray is not None else lambda: scorer,
+            partial(make_scorer, there)
+            if scorer is None or spread.get("ray") is not None
+            else lambda: scorer,
             key=itemgetter(0),
             batches=_in_chunks,
             keep=partial(with_lengths, lengths=lengths),
             ordered=True,
-            ray=ray,
-            workers=workers,
             total=total,
             done=len(done),
             stage="lines",
-            progress=progress,
+            **spread,
         )
 
 

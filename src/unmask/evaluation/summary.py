@@ -16,25 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unmask.evaluation.bootstrap import LEVEL, RESAMPLES, intervals
+from unmask.evaluation.intervals import LEVEL, RESAMPLES, intervals
 
 Record = dict[str, Any]
 Column = Callable[[dict[str, Any]], float]
 
 
-def pair_loss(found: dict[str, Any]) -> float:
-    """Return the example's part of log P-PPL, from a method's metrics."""
-    return float(-found["log_prob"] / 2)
-
-
-def token_loss(found: dict[str, Any]) -> float:
-    """Return the example's part of log U-PPL."""
-    return float(-(found["log_a_given_b"] + found["log_b_given_a"]) / 2)
-
-
 COLUMNS: dict[str, Column] = {
-    "p_ppl": pair_loss,
-    "u_ppl": token_loss,
+    "p_ppl": lambda m: -m["log_prob"] / 2,  # the example's part of log P-PPL
+    "u_ppl": lambda m: -(m["log_a_given_b"] + m["log_b_given_a"]) / 2,
     "a_kl": lambda m: m["a_kl"],
     "g_kl": lambda m: m["g_kl"],
     "reverse_kl": lambda m: m["reverse_kl"],

@@ -26,9 +26,13 @@ from unmask.inference.grid_conditionals import (
     grid_conditionals,
     passes_of_grid,
 )
-from unmask.inference.independent import independent_joint
 from unmask.inference.methods import CHAIN_OPTIONS
-from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, tokens_joined
+from unmask.inference.model_conditionals import (
+    PAIR_CANDIDATES,
+    ModelConditionals,
+    independent_joint,
+    tokens_joined,
+)
 from unmask.inference.query import Query
 from unmask.inference.resolve import check_many_blanks, kept_tokens, supports_of
 from unmask.inference.tree import affordable_candidates as affordable_tree
@@ -79,20 +83,16 @@ def joint_of_blanks(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progres
             reason=reason,
         )
         return independent_joint(mlm, _noted(cloze, reason), supports, known)
-    if method == "grid" or (method == "ag" and candidates == "auto" and _holds_all(supports)):
-        return _grid(_Asked(mlm, cloze, query, supports, outside, progress))
-    if method == "tree":
-        return _tree(_Asked(mlm, cloze, query, supports, outside, progress))
-    return _chain(_Asked(mlm, cloze, query, supports, outside, progress))
+    asked = _Asked(mlm, cloze, query, supports, outside, progress)
+    # whether a grid that is affordable holds every token that a blank may hold
+    holds_all = max(len(support) for support in supports) <= affordable_candidates(len(supports))
+    if method == "grid" or (method == "ag" and candidates == "auto" and holds_all):
+        return _grid(asked)
+    return _tree(asked) if method == "tree" else _chain(asked)
 
 
 def _noted(cloze: Cloze, reason: str) -> Cloze:
     return replace(cloze, notes=(*cloze.notes, reason))
-
-
-def _holds_all(supports: tuple[Support, ...]) -> bool:
-    """Whether a grid that is affordable holds every token that a blank may hold."""
-    return max(len(support) for support in supports) <= affordable_candidates(len(supports))
 
 
 def _grid(asked: _Asked) -> Joint:

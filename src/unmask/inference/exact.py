@@ -16,8 +16,7 @@ from unmask.errors import RunError, UsageError
 from unmask.memory import show_bytes
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
-from unmask.tables.lazy_table import LazyTable
-from unmask.tables.pair_conditionals import PairConditionals
+from unmask.tables.pair_conditionals import LazyTable, PairConditionals
 from unmask.tables.token_groups import TokenGroups
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support

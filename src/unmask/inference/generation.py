@@ -18,8 +18,17 @@ from typing import Any
 import torch
 
 from unmask.errors import UsageError
-from unmask.inference.convergence import FEWEST_SWEEPS, diagnose, settled_below
-from unmask.inference.markov_chains import BlockGibbs, Draws, Gibbs, Kernel, Metropolis, run_chains
+from unmask.inference.markov_chains import (
+    FEWEST_SWEEPS,
+    BlockGibbs,
+    Draws,
+    Gibbs,
+    Kernel,
+    Metropolis,
+    diagnose,
+    run_chains,
+    settled_below,
+)
 from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals
 from unmask.inference.query import Query
 from unmask.inference.resolve import supports_of
@@ -28,8 +37,8 @@ from unmask.joints.registry import CONSTRUCTIONS, check_method
 from unmask.lazy import require
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
-from unmask.text.cloze import Cloze, check_encoding, has_blank, parse_blanks, unknown_note
-from unmask.values import plural
+from unmask.text.cloze import Cloze, has_blank, parse_blanks, unknown_note
+from unmask.values import Text, plural
 
 MARKOV = ("gibbs", "block-gibbs", "metropolis")
 
@@ -55,7 +64,7 @@ def cloze_of(
         raise UsageError(f"expected to draw at least 1 token, got --length {length}")
     if truncate:
         raise UsageError("only a template can be cut to the window: leave out --truncate, or give a template")
-    check_encoding(prefix or "")
+    Text().check("the prefix", prefix or "")
     read = Reader(mlm)
     before = read(prefix or "").tokens
     if has_blank(prefix or "", mlm.vocabulary):

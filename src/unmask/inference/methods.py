@@ -21,21 +21,25 @@ BEYOND_PAIRS = ("grid", "chain", "tree")
 ORDERS = ("left-to-right", "confidence")
 
 
-class BlankOrder(ValueKind):
-    """The order in which a chain fills its blanks: a word, or the blanks' numbers."""
-
-    expected = "'left-to-right', 'confidence' or the blanks' numbers as 2,0,1"
-    schema: dict[str, Any] = {"anyOf": [Word(ORDERS).schema, Several(Whole(0), "").schema]}  # noqa: RUF012
-
-    def accept(self, value: Any) -> str | tuple[int, ...]:
-        """Return a word, or numbers; a command line writes them with commas."""
-        if isinstance(value, str):
-            return value if value in ORDERS else tuple(Whole(0).accept(int(n)) for n in value.split(","))
-        return Several(Whole(0), "").accept(value if isinstance(value, list | tuple) else [value])
+NUMBERS = Several(Whole(0), "blanks' numbers")
 
 
+def _order(value: Any) -> Any:
+    """Return a word, or the blanks' numbers; a command line writes them with commas."""
+    if isinstance(value, str):
+        return value if value in ORDERS else NUMBERS.accept(int(n) for n in value.split(","))
+    return NUMBERS.accept(value if isinstance(value, list | tuple) else [value])
+
+
+BLANK_ORDER = ValueKind(
+    _order,
+    lambda: (
+        "'left-to-right', 'confidence' or the blanks' numbers as 2,0,1",
+        {"anyOf": [Word(ORDERS).schema, NUMBERS.schema]},
+    ),
+)
 CHAIN_OPTIONS = {
-    "order": Spec(BlankOrder(), "The order in which a chain fills its blanks."),
+    "order": Spec(BLANK_ORDER, "The order in which a chain fills its blanks."),
     "block": Spec(Whole(1, 2), "Blanks per block of a chain."),
     "beam": Spec(Whole(1), "Partial fillings that the search for a chain's likeliest keeps."),
     "pairs": Spec(Word(lambda: CONSTRUCTIONS), "The construction that joins a chain's blocks of two."),

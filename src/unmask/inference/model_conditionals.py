@@ -13,10 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unmask.diagnostics import Diagnostics
 from unmask.inference.exact import exact_conditionals
 from unmask.inference.pair_guess import PairGuess, check_has_head
 from unmask.joints.backoff import BackoffPair
 from unmask.joints.blank_conditionals import MASKED, BlankConditionals
+from unmask.joints.independent import Independent
 from unmask.joints.joint import Joint
 from unmask.joints.registry import construct
 from unmask.models.masked_lm import MaskedLM
@@ -157,3 +159,17 @@ def tokens_joined(supports: tuple[Support, Support], candidates: int) -> int:
     """Return on how many tokens per blank a pair is joined: on all if there are few."""
     most = max(len(support) for support in supports)
     return most if most <= max(candidates, LARGEST_EXACT_PAIR) else candidates
+
+
+@torch.inference_mode()
+def independent_joint(
+    mlm: MaskedLM,
+    cloze: Cloze,
+    supports: tuple[Support, ...],
+    diagnostics: Diagnostics = Diagnostics(conditionals="product", passes=1),  # noqa: B008
+) -> Independent:
+    """Ask the model once, and return the product of its answers."""
+    states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
+    pairs = zip(supports, states, strict=True)
+    lines = [mlm.decoder(s.ids)(h).double().log_softmax(-1) for s, h in pairs]
+    return Independent(tuple(lines), supports, diagnostics=diagnostics, cloze=cloze)

@@ -1,6 +1,6 @@
 """Query: one question to a model, checked once.
 
-Each field carries a `Spec` in its metadata: its kind (with range and choices), one line of help, its flags.
+Each field has a `Spec`: its kind (with range and choices), one line of help, its flags.
 The keyword arguments of the Python functions, the options of the command line, the HTTP schema and the
 settings of an evaluation are derived from these fields. What only a model can tell (whether a token exists,
 how many candidates there can be) is checked when the query meets one, in `unmask.inference.resolve`.
@@ -11,12 +11,12 @@ This module imports nothing heavy: `unmask --help` reads it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from inspect import Parameter, cleandoc, signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from unmask.errors import UsageError
-from unmask.values import Either, Several, Spec, Text, Truth, ValueKind, Whole, Word, token_kind
+from unmask.values import Either, Several, Spec, Text, Truth, ValueKind, Whole, Word, setting, token_kind
 
 if TYPE_CHECKING:
     from unmask.joints.fillings import Token
@@ -33,93 +33,66 @@ def _method_names() -> tuple[str, ...]:
     return method_names()
 
 
-@dataclass(frozen=True)
-class Options(ValueKind):
-    """Options of a construction by name; which there are depends on the method."""
-
-    expected: str = "options of the method by name, as {'order': 'ba'}"
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """An object."""
-        return {"type": "object"}
-
-    def accept(self, value: Any) -> dict[str, Any]:
-        """Return a dictionary of its own."""
-        if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-            raise TypeError
-        return dict(value)
+def _by_name(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise TypeError
+    return dict(value)
 
 
-def _spec(kind: ValueKind, help: str, *flags: str) -> dict[str, Spec]:
-    return {"spec": Spec(kind, help, flags)}
+OPTIONS = ValueKind(
+    _by_name, lambda: ("options of the method by name, as {'order': 'ba'}", {"type": "object"}), dict
+)
+"""Options of a construction; which there are depends on the method."""
 
 
 @dataclass(frozen=True)
 class Query:
     """What is asked of a model about a text, once and for all valid; the text is empty for a given cloze."""
 
-    text: str = field(
-        default="", metadata=_spec(Text(), "A text with blanks: [MASK], ___ or the model's own mask token.")
+    text: str = setting("", "A text with blanks: [MASK], ___ or the model's own mask token.", kind=Text())
+    method: str = setting(
+        "ag",
+        "The construction of the joint ('unmask compare' shows them); for three or more blanks also grid, "
+        "chain or tree.",
+        "--method",
+        kind=Word(_method_names),
     )
-    method: str = field(
-        default="ag",
-        metadata=_spec(
-            Word(_method_names),
-            "The construction of the joint ('unmask compare' shows them); for three or more blanks also "
-            "grid, chain or tree.",
-            "--method",
-        ),
+    options: Mapping[str, Any] = setting(
+        dict,
+        "Options of the construction (pivot, order, power, rounds, tolerance, sweeps); of the chain of "
+        "three or more blanks: order, block, beam, pairs.",
+        "--option",
+        kind=OPTIONS,
     )
-    options: Mapping[str, Any] = field(
-        default_factory=dict,
-        metadata=_spec(
-            Options(),
-            "Options of the construction (pivot, order, power, rounds, tolerance, sweeps); of the chain of "
-            "three or more blanks: order, block, beam, pairs.",
-            "--option",
-        ),
+    candidates: Candidates = setting(
+        "auto",
+        "Tokens per blank that the model is asked about: a number, all, or auto; 0 takes the pair head's "
+        "word.",
+        "--candidates",
+        "-k",
+        kind=Either(Whole(0), Word(("auto", "all"))),
     )
-    candidates: Candidates = field(
-        default="auto",
-        metadata=_spec(
-            Either((Whole(0), Word(("auto", "all")))),
-            "Tokens per blank that the model is asked about: a number, all, or auto; 0 takes the pair "
-            "head's word.",
-            "--candidates",
-            "-k",
-        ),
+    completion: Completion = setting(
+        "learned",
+        "How the other tokens are completed: learned or plain.",
+        "--completion",
+        kind=Word(("learned", "plain")),
     )
-    completion: Completion = field(
-        default="learned",
-        metadata=_spec(
-            Word(("learned", "plain")),
-            "How the other tokens are completed: learned or plain.",
-            "--completion",
-        ),
+    support: SupportChoice = setting(
+        "auto",
+        "Tokens that a blank may hold: auto, words (no special ones), all, or a number of the likeliest.",
+        "--support",
+        kind=Either(Whole(1), Word(("auto", "words", "all"))),
     )
-    support: SupportChoice = field(
-        default="auto",
-        metadata=_spec(
-            Either((Whole(1), Word(("auto", "words", "all")))),
-            "Tokens that a blank may hold: auto, words (no special ones), all, or a number of the likeliest.",
-            "--support",
-        ),
+    include: Sequence[Token] = setting(
+        (),
+        "Tokens that the model is asked about in any case, however unlikely.",
+        "--include",
+        kind=Several(token_kind(), "tokens, as strings or ids"),
     )
-    include: Sequence[Token] = field(
-        default=(),
-        metadata=_spec(
-            Several(token_kind(), "tokens, as strings or ids"),
-            "Tokens that the model is asked about in any case, however unlikely.",
-            "--include",
-        ),
-    )
-    seed: int = field(
-        default=0, metadata=_spec(Whole(0, LARGEST_SEED), "Seed of whatever is drawn at random.", "--seed")
-    )
-    truncate: bool = field(
-        default=False,
-        metadata=_spec(Truth(), "Drop the end of a text longer than the model's window.", "--truncate"),
+    seed: int = setting(0, "Seed of whatever is drawn at random.", "--seed", kind=Whole(0, LARGEST_SEED))
+    truncate: bool = setting(
+        False, "Drop the end of a text longer than the model's window.", "--truncate", kind=Truth()
     )
 
     def __post_init__(self) -> None:
@@ -145,11 +118,13 @@ class Query:
             how = "name" if isinstance(others["model"], str) else "model, tokenizer"
             raise UsageError(f"a model is given as mlm=unmask.load({how}), not as model=")
         if others:
-            given["options"] = Options().check("options", given.get("options", {})) | others
+            given["options"] = OPTIONS.check("options", given.get("options", {})) | others
         return replace(text, **given) if isinstance(text, Query) else cls(text, **given)
 
 
-SPECS: dict[str, Spec] = {f.name: f.metadata["spec"] for f in fields(Query)}
+SPECS: dict[str, Spec] = {
+    f.name: Spec(f.metadata["kind"], f.metadata["help"], f.metadata["flags"]) for f in fields(Query)
+}
 DEFAULTS: dict[str, Any] = {
     f.name: f.default_factory() if f.default_factory is not MISSING else f.default for f in fields(Query)
 }

@@ -48,25 +48,18 @@ KEPT_SHARE = 16
 """What part of the memory budget the joints of blocks that are kept for later sentences may take."""
 
 
-def _itself(_sentence: Sentence, place: int) -> Iterable[int]:
-    return (place,)
-
-
-def _rest_of_its_word(sentence: Sentence, place: int) -> Iterable[int]:
-    word = sentence.words[place]
-    return (i for i in range(place, len(sentence)) if sentence.words[i] == word)
-
-
 def _all_that_follows(sentence: Sentence, place: int) -> Iterable[int]:
     return range(place, len(sentence))
 
 
-ONE_AT_A_TIME: dict[str, Hidden] = {
-    "pll": _itself,
-    "pll-word": _rest_of_its_word,
+HIDDEN: dict[str, Hidden] = {
+    "pll": lambda _, place: (place,),
+    "pll-word": lambda s, place: (i for i in range(place, len(s)) if s.words[i] == s.words[place]),
     "chain": _all_that_follows,
+    "ag-chain": _all_that_follows,  # the chain of pairs starts from the chain
 }
-SCORES = (*ONE_AT_A_TIME, "ag-chain")
+"""What each score masks."""
+SCORES = tuple(HIDDEN)
 DISTRIBUTIONS = ("chain", "ag-chain")
 """The scores that are log-probabilities of a distribution over sentences of a length."""
 
@@ -194,7 +187,7 @@ class SentenceScorer:
         """Return what a score masks, once for each order; the chain of pairs starts from the chain."""
         if name == "chain" and len(self._orders) > 1:
             return self._orders
-        return (ONE_AT_A_TIME.get(name, _all_that_follows),)
+        return (HIDDEN[name],)
 
     def _keys(
         self, sentences: Sequence[Sentence], n: int, hidden: Hidden, copies: dict[Key, Copy]

@@ -13,9 +13,7 @@ from typing import Any
 
 from unmask.models.causal_lm import CausalLM
 from unmask.models.masked_lm import MaskedLM
-from unmask.text.cloze import Cloze
-from unmask.text.vocabulary import Vocabulary
-from unmask.text.word_marks import ends_in_mark, word_parts
+from unmask.text.vocabulary import ends_in_mark, word_parts
 
 
 @dataclass(frozen=True)
@@ -33,12 +31,6 @@ class Sentence:
     def tokens(self) -> tuple[int, ...]:
         """The ids of the sentence's own tokens."""
         return tuple(self.ids[p] for p in self.positions)
-
-    def cloze(self, vocabulary: Vocabulary) -> Cloze:
-        """Return the sentence with every token of its own masked."""
-        blanks = set(self.positions)
-        ids = tuple(vocabulary.mask_id if i in blanks else t for i, t in enumerate(self.ids))
-        return Cloze(ids, self.positions, ("",) * (len(self) + 1), vocabulary, self.tokens)
 
 
 Hidden = Callable[[Sentence, int], Iterable[int]]

@@ -37,7 +37,7 @@ from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
-from unmask.text.word_marks import word_parts
+from unmask.text.vocabulary import word_parts
 from unmask.values import plural
 
 MOST_TOKENS = 3

@@ -20,7 +20,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -38,6 +37,8 @@ from unmask.tables.pair_conditionals import SMALLEST_LINEAR, Index, PairConditio
 LONGEST_STEP = 5.0
 MOST_STEPS = 300
 FURTHEST_START = 60.0
+MOST_IDLE, MOST_IDLE_WEIGHTED = 50, 5
+"""Newton steps in a row that may fail to halve the gradient before the solver gives up."""
 MISLED = 2.0
 """By how much the gradient may grow after an extrapolated step before the step is taken back."""
 ROUNDING = 1e-7
@@ -114,8 +115,6 @@ class Problem:
 
     conditionals: PairConditionals
     log_w: Logs | None = None
-    most_idle: ClassVar[int] = 50
-    """Newton steps in a row that may fail to halve the gradient before the solver gives up."""
 
     @cached_property
     def sweep(self) -> Callable[[Tensor, Tensor, bool], Sweep]:
@@ -135,13 +134,15 @@ class Problem:
 
     def descend(self, log_x: Tensor, log_y: Tensor) -> tuple[Tensor, Tensor]:
         """Take one Newton step, no token further than LONGEST_STEP, shortened until F falls."""
-        at = Laplacian(self.conditionals, log_x, log_y)
+        at = Laplacian(self.conditionals, log_x, log_y, self.log_w)
         step = at.newton_step().clamp(-LONGEST_STEP, LONGEST_STEP)
         slope = float(at.gradient @ step)
         if not slope < 0:  # clamping has turned it uphill
+            if self.log_w is not None:
+                return log_x, log_y
             step = (-at.gradient / at.degree.clamp_min(1e-300)).clamp(-LONGEST_STEP, LONGEST_STEP)
             slope = float(at.gradient @ step)
-        return shortened(self.conditionals, log_x, log_y, step, slope)
+        return shortened(self.conditionals, log_x, log_y, step, slope, self.log_w)
 
 
 def solve(
@@ -156,11 +157,12 @@ def solve(
     gradient = math.inf
     done = steps = idle = 0
     if sweeps:
-        for reached in extrapolated_sweeps(problem, log_x, log_y):
-            log_x, log_y, gradient, done = reached.log_x, reached.log_y, reached.gradient, reached.sweeps
+        for done, reached in extrapolated_sweeps(problem, log_x, log_y):
+            log_x, log_y, gradient = reached
             if gradient <= tolerance or done >= sweeps:
                 break
-    while gradient > tolerance and steps < MOST_STEPS and idle < problem.most_idle:
+    most_idle = MOST_IDLE if problem.log_w is None else MOST_IDLE_WEIGHTED
+    while gradient > tolerance and steps < MOST_STEPS and idle < most_idle:
         before = gradient
         log_x, log_y = problem.descend(log_x, log_y)
         log_x, log_y, gradient = problem.sweep(log_x, log_y, True)
@@ -192,25 +194,8 @@ def starting_point(conditionals: PairConditionals) -> tuple[Tensor, Tensor]:
     return a, b
 
 
-class Reached(NamedTuple):
-    """Where the sweeps have come to.
-
-    Attributes:
-        log_x, log_y: the point, [a] and [b].
-        gradient: the norm of the gradient on the way of the last sweep.
-        moved: how far the last sweep moved any log x or log y.
-        sweeps: how many there were.
-    """
-
-    log_x: Tensor
-    log_y: Tensor
-    gradient: float
-    moved: float
-    sweeps: int
-
-
-def extrapolated_sweeps(problem: Problem, log_x: Tensor, log_y: Tensor) -> Iterator[Reached]:
-    """Sweep for ever from (log x, log y), each sweep from where the last ones point to.
+def extrapolated_sweeps(problem: Problem, log_x: Tensor, log_y: Tensor) -> Iterator[tuple[int, Sweep]]:
+    """Sweep for ever from (log x, log y), each sweep from where the last ones point to; yield each numbered.
 
     An extrapolation after which the gradient is larger is taken back. Tables in float32 are swept in float32
     until its rounding keeps the gradient from falling, and in float64 from then on.
@@ -231,6 +216,6 @@ def extrapolated_sweeps(problem: Problem, log_x: Tensor, log_y: Tensor) -> Itera
         gradients = [*gradients[-3:], swept.gradient]
         precise = precise or (len(gradients) == 4 and floor > gradients[-1] > gradients[0] / 2)
         landing = torch.cat([swept.log_x, swept.log_y])
-        yield Reached(*swept, float((landing - theta).abs().max()), sweeps)
+        yield sweeps, swept
         pointed_to = memory.next(theta.cpu().numpy(), landing.cpu().numpy())
         theta = torch.from_numpy(pointed_to).to(landing.device)

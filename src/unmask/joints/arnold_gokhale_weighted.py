@@ -23,18 +23,15 @@ of one joint are given back, whatever the weights.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, cast
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
-from unmask.joints.arnold_gokhale import FURTHEST_START, LONGEST_STEP, Problem, solve
+from unmask.joints.arnold_gokhale import FURTHEST_START, Problem, solve
 from unmask.joints.blend import SMALLEST_FLOAT, Blend
 from unmask.joints.options import Sweeps, Tolerance
 from unmask.joints.pair import NormalisedJoint
-from unmask.kernels.conjugate_gradients import SMALLEST_DIAGONAL, conjugate_gradients
-from unmask.kernels.laplacian import Laplacian, shortened
-from unmask.kernels.weighted import Weighted
 from unmask.tables.pair_conditionals import Index, PairConditionals
 from unmask.values import Real, Spec
 
@@ -44,9 +41,6 @@ Power = Annotated[
 
 LIGHTEST = -40.0
 """No context weighs less than e^-40 of the heaviest one: none is without any say."""
-MOST_PRODUCTS = 300
-SMALLEST_RESIDUAL = 1e-24
-RIDGE = 1e-12
 
 
 class WeightedArnoldGokhale(NormalisedJoint):
@@ -78,7 +72,7 @@ class WeightedArnoldGokhale(NormalisedJoint):
         self.log_w = (a, b)
         self._blend = Blend(conditionals, a, b)
         x, y = ((w - m).clamp(-FURTHEST_START, FURTHEST_START) for w, m in zip((a, b), alone, strict=True))
-        problem = WeightedProblem(conditionals, self.log_w)
+        problem = Problem(conditionals, self.log_w)
         self.log_x, self.log_y, solved = solve(problem, (x, y), tolerance, sweeps)
         self._record(solved, power=power)
 
@@ -110,37 +104,3 @@ def log_weights(log_m: Tensor, log_n: Tensor, power: float) -> Tensor:
     raw = power * log_m
     raw = raw.clamp_min(float(raw.max()) + LIGHTEST)
     return raw - (raw + log_n).logsumexp(0)
-
-
-class WeightedProblem(Problem):
-    """The weighted problem; a Newton step is solved for until the light contexts are right, too."""
-
-    most_idle = 5
-
-    def descend(self, log_x: Tensor, log_y: Tensor) -> tuple[Tensor, Tensor]:
-        """Take one Newton step, no token further than LONGEST_STEP, shortened until F falls."""
-        assert self.log_w is not None
-        tables = cast(PairConditionals, Weighted(self.conditionals, self.log_w))
-        at = Laplacian(tables, log_x, log_y)
-        step = _newton_step(at).clamp(-LONGEST_STEP, LONGEST_STEP)
-        slope = float(at.gradient @ step)
-        if not slope < 0:  # clamping has turned it uphill
-            return log_x, log_y
-        return shortened(tables, log_x, log_y, step, slope)
-
-
-def _newton_step(at: Laplacian) -> Tensor:
-    """Solve H d = -gradient to many digits in the measure of the preconditioner.
-
-    In the plain measure a residual in a light context is as good as none.
-    """
-    gradient, scale = at.gradient, at.degree.clamp_min(SMALLEST_DIAGONAL)
-    enough = SMALLEST_RESIDUAL * float(gradient @ (gradient / scale))
-    return conjugate_gradients(
-        at.times,
-        -gradient,
-        scale,
-        converged=lambda residual, z: not float(residual @ z) > enough,
-        max_iterations=min(MOST_PRODUCTS, 2 * len(gradient)),
-        ridge=RIDGE,
-    )

@@ -29,11 +29,10 @@ from torch import Tensor
 from unmask.diagnostics import Diagnostics
 from unmask.joints.blank_conditionals import MASKED, BlankConditionals
 from unmask.joints.chain import STATES_AT_ONCE, Chain
-from unmask.joints.enumerable import EnumerableJoint
 from unmask.joints.grid import GridJoint
 from unmask.joints.joint import Joint
 from unmask.joints.registry import construct
-from unmask.joints.table import TokenDistribution
+from unmask.joints.table import EnumerableJoint, TokenDistribution
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.support import Support
 

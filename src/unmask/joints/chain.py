@@ -26,10 +26,9 @@ from torch import Tensor
 from unmask.diagnostics import Diagnostics, SolverDiagnostics
 from unmask.errors import UsageError
 from unmask.joints.blank_conditionals import MASKED, BlankConditionals
-from unmask.joints.enumerable import EnumerableJoint
 from unmask.joints.fillings import Value, index_fillings
 from unmask.joints.joint import Block, Joint
-from unmask.joints.table import TokenDistribution
+from unmask.joints.table import EnumerableJoint, TokenDistribution
 from unmask.progress import Progress, silent
 
 Order = Literal["left-to-right", "confidence"] | Sequence[int]

@@ -1,9 +1,13 @@
-"""l2r and r2l: the two chain orders, q(a, b) = m(a) p(b|a) and q(a, b) = m(b) p(a|b); mixture: half of each.
+"""product, q(a, b) = m(a) m(b); l2r and r2l, m(a) p(b|a) and m(b) p(a|b); mixture, half of each of these.
 
-One blank is filled with the other still masked, then the other given it. Each order is a distribution as it
-stands, with nothing to normalise; they differ as far as the model's conditionals are incompatible. `mixture`
-leaves the order to chance, q(a, b) = [m(a) p(b|a) + m(b) p(a|b)] / 2. It is `gibbs` with the both-blank
-answers in the place of the stationary marginals, and the first round of `ag-weighted` from them.
+`product` is what a masked language model says when it is asked for two blanks at once: each as if the other
+did not exist. Torroba Hennigen & Kim (2023) call it MLM.
+
+In a chain order one blank is filled with the other still masked, then the other given it. Each order is a
+distribution as it stands, with nothing to normalise; they differ as far as the model's conditionals are
+incompatible. `mixture` leaves the order to chance, q(a, b) = [m(a) p(b|a) + m(b) p(a|b)] / 2. It is `gibbs`
+with the both-blank answers in the place of the stationary marginals, and the first round of `ag-weighted`
+from them.
 """
 
 from __future__ import annotations
@@ -15,6 +19,16 @@ from torch import Tensor
 from unmask.joints.blend import Blend
 from unmask.joints.pair import PairJoint
 from unmask.tables.pair_conditionals import Index, PairConditionals
+
+
+class Product(PairJoint):
+    """The product of the two both-blank distributions."""
+
+    method = "product"
+
+    def log_block(self, rows: Index, columns: Index) -> Tensor:
+        """Return log m(a) + log m(b)."""
+        return self.conditionals.a_alone[rows, None] + self.conditionals.b_alone[None, columns]
 
 
 class LeftToRight(PairJoint):

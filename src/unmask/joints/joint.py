@@ -10,6 +10,7 @@ A subclass supplies the methods with a leading underscore; arguments are checked
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -200,18 +201,16 @@ class Joint(Distribution, ABC):
         """Return the k likeliest fillings, [k, blanks] token ids and [k] log-probabilities."""
 
     def _fillings(self, ids: Tensor, log_probs: Tensor) -> list[Filling]:
-        return [
-            self._filling(tuple(row), lp) for row, lp in zip(ids.tolist(), log_probs.tolist(), strict=True)
-        ]
-
-    def _filling(self, ids: tuple[int, ...], log_prob: float) -> Filling:
-        tokens = tuple(
-            str(i) if s.vocabulary is None else s.vocabulary.token(i)
-            for i, s in zip(ids, self.supports, strict=True)
-        )
-        known = self.cloze is not None and len(self.cloze.blanks) == len(ids)
-        text = self.cloze.filled(ids) if known and self.cloze is not None else " ".join(tokens)
-        return Filling(ids, tokens, text, log_prob)
+        cloze = self.cloze if self.cloze is not None and len(self.cloze.blanks) == self.blanks else None
+        found = []
+        for row, log_prob in zip(ids.tolist(), log_probs.tolist(), strict=True):
+            tokens = tuple(
+                str(i) if s.vocabulary is None else s.vocabulary.token(i)
+                for i, s in zip(row, self.supports, strict=True)
+            )
+            text = " ".join(tokens) if cloze is None else cloze.filled(row)
+            found.append(Filling(tuple(row), tokens, text, log_prob))
+        return found
 
     def _ids(self, indices: Sequence[Tensor]) -> Tensor:
         """Return fillings as token ids [..., blanks], from indices into the supports."""
@@ -226,9 +225,7 @@ class Joint(Distribution, ABC):
 
 def check_enumerable(supports: Sequence[Support], what: str, instead: str) -> None:
     """Raise unless all fillings are few enough to be enumerated, naming how many there are."""
-    cells = 1
-    for support in supports:
-        cells *= len(support)
+    cells = math.prod(len(support) for support in supports)
     if cells > LARGEST_TABLE:
         sizes = " × ".join(f"{len(support):,}" for support in supports)
         raise UsageError(

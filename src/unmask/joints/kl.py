@@ -19,7 +19,6 @@ from unmask.joints.fillings import whole_number
 from unmask.joints.independent import Independent
 from unmask.joints.joint import Joint, check_enumerable
 from unmask.joints.pair import PairJoint
-from unmask.joints.table import TokenDistribution
 from unmask.joints.tree import TreeJoint
 from unmask.tables.pair_conditionals import EVERYTHING, row_blocks
 
@@ -60,12 +59,6 @@ def _by_enumeration(p: Joint, q: Joint) -> Tensor:
         "use `unmask.joints.estimate_kl_divergence`, or a smaller support",
     )
     return _expected(p._log_prob_of_all(), q._log_prob_of_all())
-
-
-@register_kl(TokenDistribution, TokenDistribution)  # type: ignore[untyped-decorator]
-def _of_tokens(p: TokenDistribution, q: TokenDistribution) -> Tensor:
-    check_same_supports(p, q)
-    return _expected(p.log_probs, q.log_probs)
 
 
 @register_kl(Independent, Independent)  # type: ignore[untyped-decorator]

@@ -13,13 +13,12 @@ from unmask.errors import UsageError
 from unmask.joints.arnold_gokhale import ArnoldGokhale
 from unmask.joints.arnold_gokhale_published import ArnoldGokhalePublished
 from unmask.joints.arnold_gokhale_weighted import WeightedArnoldGokhale
-from unmask.joints.chain_orders import LeftToRight, Mixture, RightToLeft
+from unmask.joints.chain_orders import LeftToRight, Mixture, Product, RightToLeft
 from unmask.joints.gibbs import Gibbs
 from unmask.joints.hcb import HammersleyCliffordBesag
 from unmask.joints.mrf import LogitField, ProbabilityField
 from unmask.joints.options import check_options
 from unmask.joints.pair import PairJoint
-from unmask.joints.product import Product
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.values import shown
 

@@ -1,4 +1,4 @@
-"""TableJoint: a joint of any number of blanks that is small enough to be held as one table.
+"""TableJoint, a joint that is small enough to be held as one table, and EnumerableJoint, one known by a rule.
 
 log q is a tensor [tokens of blank 0, tokens of blank 1, ...]; every method of the contract is a sum over some
 of its axes. Sums run in float64. `TokenDistribution` is the table of one blank.
@@ -7,13 +7,14 @@ of its axes. Sums run in float64. `TokenDistribution` is the table of one blank.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Unpack
+from functools import cached_property
+from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from unmask.joints.joint import Joint, Origin
+from unmask.joints.joint import Joint, Origin, check_enumerable
 from unmask.text.support import Support
 
 
@@ -92,3 +93,44 @@ class TokenDistribution(TableJoint):
 
     def _conditional(self, blank: int, given: Mapping[int, int]) -> TokenDistribution:  # noqa: ARG002
         return self
+
+
+class EnumerableJoint(Joint):
+    """A joint with `log_prob`, `sample` and `top` of its own over all V^n fillings; the rest by enumeration.
+
+    What needs a sum over all fillings is exact where they are few enough, and refused elsewhere with their
+    number and the remedy. `estimate_entropy` works anywhere, with its standard error.
+    """
+
+    tractable: ClassVar[bool] = False
+
+    @cached_property
+    def table(self) -> TableJoint:
+        """All fillings written down, where they are few enough."""
+        check_enumerable(
+            self.supports,
+            f"a sum over a {self.method} joint",
+            "draw samples (`sample`), estimate (`estimate_entropy`), or use a smaller support",
+        )
+        log_q = self.log_prob(self.enumerate_support()).reshape([len(s) for s in self.supports])
+        return TableJoint(log_q, self.supports, method=self.method, cloze=self.cloze)
+
+    def entropy(self) -> Tensor:
+        """Return the entropy in nats."""
+        return self.table.entropy()
+
+    def estimate_entropy(
+        self, samples: int, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the mean of -log q over samples, and its standard error."""
+        log_q = self.log_prob(self.sample(samples, generator)).double()
+        return -log_q.mean(), log_q.std() / samples**0.5 if samples > 1 else torch.tensor(torch.inf)
+
+    def _log_prob_of_all(self) -> Tensor:
+        return self.table.log_q.flatten()
+
+    def _marginal(self, blank: int) -> TokenDistribution:
+        return self.table.marginal(blank)
+
+    def _conditional(self, blank: int, given: Mapping[int, int]) -> TokenDistribution:
+        return self.table._conditional(blank, given)

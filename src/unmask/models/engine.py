@@ -122,45 +122,23 @@ class Encoder:
         return last.at(x, asked)
 
 
-BERT = {
-    "query": "attention.self.query",
-    "key": "attention.self.key",
-    "value": "attention.self.value",
-    "attended": "attention.output.dense",
-    "attention_norm": "attention.output.LayerNorm",
-    "widen": "intermediate.dense",
-    "narrow": "output.dense",
-    "norm": "output.LayerNorm",
-    "activation": "intermediate.intermediate_act_fn",
-}
-DISTILBERT = {
-    "query": "attention.q_lin",
-    "key": "attention.k_lin",
-    "value": "attention.v_lin",
-    "attended": "attention.out_lin",
-    "attention_norm": "sa_layer_norm",
-    "widen": "ffn.lin1",
-    "narrow": "ffn.lin2",
-    "norm": "output_layer_norm",
-    "activation": "ffn.activation",
-}
-ALBERT = {
-    "query": "attention.query",
-    "key": "attention.key",
-    "value": "attention.value",
-    "attended": "attention.dense",
-    "attention_norm": "attention.LayerNorm",
-    "widen": "ffn",
-    "narrow": "ffn_output",
-    "norm": "full_layer_layer_norm",
-    "activation": "activation",
+PARTS = {  # of a layer, by their names in BERT, DistilBERT and ALBERT
+    "query": ("attention.self.query", "attention.q_lin", "attention.query"),
+    "key": ("attention.self.key", "attention.k_lin", "attention.key"),
+    "value": ("attention.self.value", "attention.v_lin", "attention.value"),
+    "attended": ("attention.output.dense", "attention.out_lin", "attention.dense"),
+    "attention_norm": ("attention.output.LayerNorm", "sa_layer_norm", "attention.LayerNorm"),
+    "widen": ("intermediate.dense", "ffn.lin1", "ffn"),
+    "narrow": ("output.dense", "ffn.lin2", "ffn_output"),
+    "norm": ("output.LayerNorm", "output_layer_norm", "full_layer_layer_norm"),
+    "activation": ("intermediate.intermediate_act_fn", "ffn.activation", "activation"),
 }
 KNOWN = {
-    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra"), ("encoder.layer", BERT)),
-    "distilbert": ("transformer.layer", DISTILBERT),
-    "albert": ("encoder.albert_layer_groups.0.albert_layers", ALBERT),
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra"), ("encoder.layer", 0)),
+    "distilbert": ("transformer.layer", 1),
+    "albert": ("encoder.albert_layer_groups.0.albert_layers", 2),
 }
-"""Where each kind of model keeps its layers, and the parts of a layer."""
+"""Where each kind of model keeps its layers, and whose names the parts of a layer have."""
 
 
 def read_encoder(model: Any) -> Encoder | None:
@@ -168,12 +146,12 @@ def read_encoder(model: Any) -> Encoder | None:
     config = model.config
     if config.model_type not in KNOWN:
         return None
-    where, names = KNOWN[config.model_type]
+    where, column = KNOWN[config.model_type]
     try:
         layers: list[nn.Module] = list(model.base_model.get_submodule(where))
         if config.model_type == "albert":  # the same layer again and again
             layers *= config.num_hidden_layers
-        read = [_read_layer(layer, names, config.num_attention_heads) for layer in layers]
+        read = [_read_layer(layer, column, config.num_attention_heads) for layer in layers]
     except AttributeError:  # parts of other names
         return None
     if not read or None in read:
@@ -181,9 +159,9 @@ def read_encoder(model: Any) -> Encoder | None:
     return Encoder(tuple(layer for layer in read if layer is not None), layers[0])
 
 
-def _read_layer(layer: nn.Module, names: dict[str, str], heads: int) -> Layer | None:
+def _read_layer(layer: nn.Module, column: int, heads: int) -> Layer | None:
     """Return the parts of a layer; None if one of them is packed, adapted or without a bias."""
-    parts: dict[str, Any] = {part: layer.get_submodule(path) for part, path in names.items()}
+    parts: dict[str, Any] = {part: layer.get_submodule(paths[column]) for part, paths in PARTS.items()}
     for name, part in parts.items():
         if name != "activation" and (type(part) not in (nn.Linear, nn.LayerNorm) or part.bias is None):
             return None

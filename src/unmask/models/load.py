@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unmask.errors import UsageError
 from unmask.models.embedded import locate
 from unmask.models.masked_lm import DEFAULT_MEMORY, Engine, MaskedLM
-from unmask.models.pair_head import FILE, PairHead, check_belongs, read_pair_head
+from unmask.models.pair_head import find_pair_head
 
 if TYPE_CHECKING:
     from unmask.models.causal_lm import CausalLM
@@ -42,35 +42,20 @@ def load(
         from unmask.models.in_memory import wrap
 
         mlm = wrap(source, tokenizer, device=device, memory=memory)
-        mlm.pair_head = _pair_head(mlm, None, pair_head)
+        mlm.pair_head = find_pair_head(mlm.model, mlm.name, None, pair_head)
         return mlm
     if tokenizer is not None:
         raise UsageError(
             f"'{source}' is opened with its own tokenizer: leave out the other one, or give a module"
         )
-    directory = locate(str(source))
-    mlm = MaskedLM.load(
-        directory,
-        name=str(source),
+    return MaskedLM.load(
+        source,
         device=device,
         memory=memory,
         allow_pickle=allow_pickle,
         engine=engine,
+        pair_head=pair_head,
     )
-    mlm.pair_head = _pair_head(mlm, Path(directory), pair_head)
-    return mlm
-
-
-def _pair_head(mlm: MaskedLM, directory: Path | None, wanted: str | Path | None) -> PairHead | None:
-    """Read the head that goes with a model, if there is one in its directory or one is named."""
-    beside = None if directory is None else directory / FILE
-    if wanted is None or (wanted == "auto" and (beside is None or not beside.is_file())):
-        return None
-    path = beside if wanted == "auto" and beside is not None else Path(wanted)
-    path = path / FILE if path.is_dir() else path
-    head = read_pair_head(path)
-    check_belongs(head, mlm.model, path, mlm.name)
-    return head.to(mlm.device)
 
 
 def load_language_model(

@@ -26,11 +26,12 @@ from torch import Tensor
 from unmask.errors import RunError, UsageError
 from unmask.memory import parse_bytes, show_bytes
 from unmask.models.checkpoint import open_checkpoint
+from unmask.models.embedded import locate
 from unmask.models.engine import ROWS_IN_CACHE, Encoder, read_encoder
 from unmask.models.hooks import input_of, output_cut, output_given
 from unmask.models.light import open_light
 from unmask.models.light.tokenizer import LightTokenizer
-from unmask.models.pair_head import PairHead
+from unmask.models.pair_head import PairHead, find_pair_head
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze
 from unmask.text.vocabulary import Vocabulary
@@ -82,21 +83,36 @@ class MaskedLM:
     @classmethod
     def load(
         cls,
-        source: str | Path,
+        source: str | Path = "english",
         *,
         name: str | None = None,
         device: str = "auto",
         memory: int | str = DEFAULT_MEMORY,
         allow_pickle: bool = False,
         engine: Engine = "auto",
+        pair_head: str | Path | None = "auto",
     ) -> MaskedLM:
-        """Open a checkpoint from a directory or by its hub name."""
+        """Load a masked language model: the embedded one, a directory, or a hub name.
+
+        Args:
+            source: `english` (the embedded model), a checkpoint's directory, or a name on the hub.
+            name: what to call it in reports; by default the source.
+            device, memory: as for the class.
+            allow_pickle: read pickled weights (which can run code) where there are no safetensors.
+            engine: `auto` opens a plain BERT by unmask's own code, which loads in a fraction of the time, and
+                all else by transformers; `transformers` opens everything by it.
+            pair_head: the file that `unmask distill` made for these weights; `auto` takes
+                `pair_head.safetensors` beside them, if it is there, and None takes none.
+        """
         if engine not in ("auto", "transformers"):
             raise UsageError(f"unknown engine '{engine}': expected auto or transformers")
-        opened = open_light(str(source)) if engine == "auto" else None
+        place = locate(str(source))
+        opened = open_light(place) if engine == "auto" else None
         if opened is None:
-            opened = open_checkpoint(source, allow_pickle=allow_pickle)
-        return cls(*opened, name=name or str(source), device=device, memory=memory)
+            opened = open_checkpoint(place, allow_pickle=allow_pickle)
+        mlm = cls(*opened, name=name or str(source), device=device, memory=memory)
+        mlm.pair_head = find_pair_head(mlm.model, mlm.name, Path(place), pair_head)
+        return mlm
 
     @classmethod
     def from_pretrained(cls, source: str | Path, **options: Any) -> MaskedLM:

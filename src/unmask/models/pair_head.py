@@ -195,6 +195,20 @@ def check_belongs(head: PairHead, model: nn.Module, path: Path, name: str) -> No
         )
 
 
+def find_pair_head(
+    model: nn.Module, name: str, directory: Path | None, wanted: str | Path | None
+) -> PairHead | None:
+    """Read the head that goes with a model, if there is one in its directory or one is named."""
+    beside = None if directory is None else directory / FILE
+    if wanted is None or (wanted == "auto" and (beside is None or not beside.is_file())):
+        return None
+    path = beside if wanted == "auto" and beside is not None else Path(wanted)
+    path = path / FILE if path.is_dir() else path
+    head = read_pair_head(path)
+    check_belongs(head, model, path, name)
+    return head.to(next(model.parameters()).device)
+
+
 def held_out_errors(distances: Tensor, kl: Tensor, kl_without: Tensor, shift: Tensor) -> tuple[HeldOut, ...]:
     """Average errors [pairs] by distance [pairs]."""
     entries: Sequence[int] = distances.abs().unique().tolist()

@@ -21,23 +21,31 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from unmask.progress import Progress, silent
+from unmask.runs import cluster
 from unmask.runs.claim import SETTINGS, claim_directory, claim_file, locked, write_settings
-from unmask.runs.cluster import check_workers
 from unmask.runs.cost import next_attempt
 from unmask.runs.disk import errors_in_one_line
 from unmask.runs.records import Records
 from unmask.runs.settings_record import Kind, read_settings
-from unmask.runs.workers import finished, in_batches
 
 Record = dict[str, Any]
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 Worker = Callable[[list[Task]], list[Result]]
+
+
+class Spread(TypedDict, total=False):
+    """Where the work of a run is done, and who is told of it: arguments of `Run.work` that are passed on."""
+
+    ray: str | None
+    workers: int | None
+    progress: Progress
 
 
 class Run:
@@ -152,7 +160,7 @@ class Run:
             stage: what the units are called.
             progress: told of them.
         """
-        check_workers(workers, ray)
+        cluster.check_workers(workers, ray)
         if isinstance(tasks, Sequence):
             total, done = len(tasks), sum(key(task) in self for task in tasks)
         total, done = total or 0, done or 0
@@ -164,3 +172,45 @@ class Run:
         for batch in progress.over(results, total=max(0, total - done), size=units, stage=stage):
             for result in batch:
                 yield self.append(keep(result) if keep is not None else result)  # type: ignore[arg-type]
+
+
+def in_batches(tasks: Iterable[Task], size: int) -> Iterator[list[Task]]:
+    """Return tasks in lists of a size; the last may be shorter."""
+    rest = iter(tasks)
+    while batch := list(islice(rest, size)):
+        yield batch
+
+
+def finished(
+    batches: Iterable[list[Task]],
+    make_worker: Callable[[], Callable[[list[Task]], Result]],
+    *,
+    address: str | None = None,
+    workers: int | None = None,
+    ordered: bool = False,
+) -> Iterator[Result]:
+    """Yield what a worker makes of each batch; the arguments are those of `Run.work`.
+
+    Without a batch there is no worker and no cluster.
+    """
+    coming = iter(batches)
+    first = next(coming, None)
+    if first is None:
+        return
+    everything = chain([first], coming)
+    if address is None:
+        yield from map(make_worker(), everything)
+        return
+    numbered = cluster.spread(everything, make_worker, address=address, workers=workers)
+    yield from in_order(numbered) if ordered else (result for _, result in numbered)
+
+
+def in_order(numbered: Iterable[tuple[int, Result]]) -> Iterator[Result]:
+    """Hold back what is finished early until its turn comes."""
+    waiting: dict[int, Result] = {}
+    turn = 0
+    for number, result in numbered:
+        waiting[number] = result
+        while turn in waiting:
+            yield waiting.pop(turn)
+            turn += 1

@@ -30,12 +30,11 @@ from torch import Tensor
 
 from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
-from unmask.tables.lazy_table import Index as Index
-from unmask.tables.lazy_table import LazyTable
 from unmask.tables.token_groups import TokenGroups
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
+Index = slice | Tensor
 Table = Tensor | npt.NDArray[Any] | Sequence[Any]
 """Numbers as a person holds them: a tensor, an array or nested lists."""
 EVERYTHING = slice(None)
@@ -46,6 +45,55 @@ SMALLEST_LINEAR = -80.0
 """Log-probabilities above this are safe as float32 probabilities (the smallest normal one is e^-87.3)."""
 SMALL_TABLE = 2**17
 """Tables of fewer cells are solved by plain code in log space: nothing faster is worth its start-up."""
+
+
+@dataclass(frozen=True, eq=False)
+class LazyTable:
+    """log-probabilities of asked tokens given filled ones, computed anew wherever they are read.
+
+    An exact table of V by V log-probabilities is the product of V states with the V rows of the output layer,
+    less the normaliser of each state: log p(a|b) = w_a · h_b + c_a - z_b. The states take V × features
+    numbers, a hundredth of the table. Where two tables don't fit the memory budget, they are kept in this
+    form, laid out [asked, filled] or [filled, asked]; a pass over them costs a matrix product more.
+
+    Attributes:
+        weights: the output layer's rows of the asked tokens, [asked, features].
+        offset: what it adds to their logits, [asked].
+        states: what goes into it for each filled token, [filled, features].
+        log_z: the normaliser of each filled token's logits, [filled].
+        by_asked: whether the rows are the asked tokens, or else the filled ones.
+    """
+
+    weights: Tensor
+    offset: Tensor
+    states: Tensor
+    log_z: Tensor
+    by_asked: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        asked, filled = len(self.weights), len(self.states)
+        return (asked, filled) if self.by_asked else (filled, asked)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of a block."""
+        return self.states.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where a block is computed."""
+        return self.states.device
+
+    def block(self, rows: Index, columns: Index) -> Tensor:
+        """Return a block of the table, [rows, columns]."""
+        log_z = self.log_z.to(self.dtype)
+        if self.by_asked:
+            part = torch.addmm(self.offset[rows, None], self.weights[rows], self.states[columns].T)
+            return part.sub_(log_z[None, columns])
+        part = torch.addmm(self.offset[None, columns], self.states[rows], self.weights[columns].T)
+        return part.sub_(log_z[rows, None])
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,7 @@ from typing import Any
 from unmask.errors import UsageError
 from unmask.tasks.files import Example, Tagged
 from unmask.tasks.settings import LongTexts, Task
-from unmask.text.reading import Reader
-from unmask.text.words import join_words
+from unmask.text.reading import Reader, join_words
 
 IGNORED = -100
 """The label of a token that has none, as torch's cross-entropy knows it."""

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from unmask.errors import UsageError
-from unmask.runs.setting import check_settings, setting
 from unmask.tasks.files import Columns
-from unmask.values import Real, Whole, Word
+from unmask.values import Real, Whole, Word, check_settings, setting
 
 Task = Literal["classify", "pairs", "tag"]
 LongTexts = Literal["truncate", "split", "refuse"]

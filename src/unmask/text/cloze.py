@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from unmask.errors import UsageError
 from unmask.text.vocabulary import Vocabulary
+from unmask.values import Text
 
 BRACES = re.compile(r"\{\{|\}\}|\{|\}")
 
@@ -81,7 +82,7 @@ def parse_blanks(text: str, vocabulary: Vocabulary, window: int, *, truncate: bo
         raise UsageError(
             "expected a text with blanks, got an empty one: write [MASK] or ___ for each token to be filled"
         )
-    check_encoding(text)
+    Text().check("the text", text)
     tokenizer = vocabulary.tokenizer
     pieces = _blank(vocabulary).split(text)
     if len(pieces) == 1:
@@ -103,7 +104,7 @@ def parse_braces(text: str, vocabulary: Vocabulary, window: int, *, truncate: bo
     """Read a text whose words in braces are to be scored."""
     if not text.strip():
         raise UsageError("expected a text with words in braces, got an empty one: write {word} for each")
-    check_encoding(text)
+    Text().check("the text", text)
     plain, spans = _strip_braces(text)
     if not spans:
         raise UsageError("nothing is marked to be scored: put braces around it, as in 'The {man} {is} here.'")
@@ -136,16 +137,6 @@ def parse_braces(text: str, vocabulary: Vocabulary, window: int, *, truncate: bo
 def _blank(vocabulary: Vocabulary) -> re.Pattern[str]:
     """Return what stands for a blank in a text."""
     return re.compile(rf"{re.escape(vocabulary.tokenizer.mask_token)}|\[MASK\]|_{{3,}}")
-
-
-def check_encoding(text: str) -> None:
-    """Refuse what is no text: a terminal hands over broken bytes as half characters."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise UsageError(
-            f"the text is not valid Unicode from character {error.start + 1} on: write it in UTF-8"
-        ) from None
 
 
 def _strip_braces(text: str) -> tuple[str, list[tuple[int, int]]]:

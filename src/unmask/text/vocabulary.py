@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import itertools
 import re
+import unicodedata
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from unmask.errors import UsageError
 
@@ -142,3 +146,40 @@ class Vocabulary:
             f"'{text}' is {len(pieces)} tokens for this model ({' '.join(pieces)}), but a blank holds one: "
             f"use one blank for each token"
         )
+
+
+HALF = "\N{REPLACEMENT CHARACTER}"
+
+
+@lru_cache(maxsize=8)
+def word_parts(vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
+    """Return which tokens start a word and which go on inside one, [vocab] each.
+
+    Where words are marked at their start, a mark of punctuation goes on after a word without being part of
+    it.
+    """
+    inside = torch.zeros(vocabulary.size, dtype=torch.bool)
+    start = torch.zeros(vocabulary.size, dtype=torch.bool)
+    for token_id in range(vocabulary.size):
+        if token_id in vocabulary.special_ids or token_id in vocabulary.unused_ids:
+            continue
+        surface = vocabulary.surface(token_id)
+        if vocabulary.goes_on_inside_a_word(token_id):
+            inside[token_id] = bool(surface) and surface[0].isalnum()
+        else:
+            start[token_id] = any(letter.isalnum() for letter in surface)
+    return start, inside
+
+
+@lru_cache(maxsize=8)
+def ends_in_mark(vocabulary: Vocabulary) -> Tensor:
+    """Return which tokens end in a mark of punctuation, after which a word starts anew, [vocab].
+
+    Where words are marked at their start, what follows such a mark has none: `man` in `old-man`.
+    """
+    found = torch.zeros(vocabulary.size, dtype=torch.bool)
+    for token_id in range(vocabulary.size):
+        last = vocabulary.surface(token_id)[-1:]
+        # half of a character is written as U+FFFD, which counts as a symbol
+        found[token_id] = last not in ("", HALF) and unicodedata.category(last)[0] in "PS"
+    return found

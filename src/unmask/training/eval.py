@@ -24,6 +24,7 @@ from unmask.training.masking import Masking, Unigram, Vocabulary
 RULE = Masking()
 SEED = 20_261_115
 BATCH_SIZE = 32
+EVERYTHING = slice(None)
 
 EvalRows = list[dict[str, Any]]
 
@@ -64,8 +65,8 @@ def score(
     model: Any,
     gathering: Gathering,
     domains: Mapping[str, EvalRows],
-    total: Callable[[Tensor], Tensor],
-    part: slice,
+    total: Callable[[Tensor], Tensor] = lambda sums: sums,
+    part: slice = EVERYTHING,
 ) -> dict[str, Score]:
     """Evaluate every domain; a process takes its `part` of the batches, `total` adds up all sums."""
     was_training = model.training
@@ -76,11 +77,6 @@ def score(
         }
     finally:
         model.train(was_training)
-
-
-def score_alone(model: Any, gathering: Gathering, domains: Mapping[str, EvalRows]) -> dict[str, Score]:
-    """Evaluate in one process."""
-    return score(model, gathering, domains, lambda sums: sums, slice(None))
 
 
 def _batches(items: EvalRows) -> Sequence[Batch]:

@@ -44,6 +44,7 @@ class Gathering:
             base.register_forward_hook(self._after_encoder)
         accepted = inspect.signature(base.forward).parameters
         self.takes = {name for name in ("token_type_ids", "position_ids") if name in accepted}
+        self.several_types = (getattr(model.config, "type_vocab_size", 0) or 0) > 1
         # RoBERTa and its kin count positions from padding_idx + 1
         embeddings = getattr(getattr(base, "embeddings", None), "position_embeddings", None)
         padding = getattr(embeddings, "padding_idx", None)
@@ -63,7 +64,7 @@ class Gathering:
                 f"{self.model.config.model_type}: train it with packing off (--alone)"
             )
         if "token_type_ids" in self.takes:
-            arguments["token_type_ids"] = batch["token_type_ids"] * (self._types() > 1)
+            arguments["token_type_ids"] = batch["token_type_ids"] * self.several_types
         if "position_ids" in self.takes:
             arguments["position_ids"] = batch["position_ids"] + self.first_position
         return arguments
@@ -76,9 +77,6 @@ class Gathering:
             yield
         finally:
             self.chosen = None
-
-    def _types(self) -> int:
-        return int(getattr(self.model.config, "type_vocab_size", 0) or 0)
 
     def _before_output(self, _: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
         if self.chosen is None:

@@ -14,7 +14,6 @@ from unmask.training import compatibility
 from unmask.training.batches import collate
 from unmask.training.eval import Score, score
 from unmask.training.forward import Gathering, predicted, token_logits
-from unmask.training.optimizer import build_optimizer
 from unmask.training.prepare_data import TrainingData
 from unmask.training.settings import Settings
 
@@ -38,14 +37,14 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
         self.model_accepts_loss_kwargs = self.loss_is_scaled_for_ga = True
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
-        """Two rates; see `optimizer.py`."""
+        """Two rates; see `build_optimizer`."""
         if self.optimizer is None:
             self.optimizer = build_optimizer(model or self.model, self.settings)
         optimizer: torch.optim.Optimizer = self.optimizer
         return optimizer
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:  # noqa: ARG002
-        """Warm up, stay, decay; see `schedule.py`."""
+        """Warm up, stay, decay; see `Schedule`."""
         if self.lr_scheduler is None:
             self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
                 optimizer or self.optimizer, self.settings.schedule.factor
@@ -154,3 +153,30 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
         if not known:
             self.log(metrics)
         return metrics
+
+
+BETAS = (0.9, 0.98)
+
+
+def build_optimizer(model: Any, settings: Settings) -> torch.optim.Optimizer:
+    """Return AdamW with two learning rates, and weight decay on matrices only.
+
+    The encoder of a pretrained model knows much already and takes the smaller rate; embeddings and head take
+    the larger one.
+    """
+    groups = []
+    for in_encoder, lr in ((True, settings.encoder_lr), (False, settings.head_lr)):
+        for decayed in (True, False):
+            chosen = [
+                weight
+                for name, weight in model.named_parameters()
+                if weight.requires_grad and _in_encoder(name) == in_encoder and (weight.dim() > 1) == decayed
+            ]
+            if chosen:
+                weight_decay = settings.weight_decay if decayed else 0.0
+                groups.append({"params": chosen, "lr": lr, "weight_decay": weight_decay})
+    return torch.optim.AdamW(groups, betas=BETAS, eps=1e-6, fused=True)
+
+
+def _in_encoder(name: str) -> bool:
+    return ".encoder." in name or ".transformer." in name or ".layers." in name

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import RunError, UsageError
-from unmask.models.parameters import parameters_of
+from unmask.models.checkpoint import parameters_of
 from unmask.runs import checkpoints
+from unmask.runs.checkpoints import average_into
 from unmask.runs.claim import remove
 from unmask.runs.denormals import without_denormals
 from unmask.runs.run import Run
 from unmask.runs.settings_record import NAME, Kind
-from unmask.training.averaging import average_into
 from unmask.training.eval import Score
 from unmask.training.prepare_data import TrainingData, changed_text, initial_model, prepare_data
 from unmask.training.report import write_result

@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import UsageError
-from unmask.runs.setting import check_settings, setting
-from unmask.training.schedule import Schedule
-from unmask.values import Real, Several, Text, Whole, Word
+from unmask.values import Real, Several, Text, Whole, Word, check_settings, setting
 
 if TYPE_CHECKING:
     from unmask.training.compatibility import Compatibility
@@ -196,3 +194,32 @@ def read_settings(path: Path | None, **overrides: Any) -> Settings:
         if name not in known:
             raise UsageError(f"unknown setting {name!r}: expected one of {', '.join(sorted(known))}")
     return Settings(**values)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The learning rate over a run, lengths in optimiser steps: warm up, stay, decay.
+
+    The rate rises linearly, stays, and falls linearly to zero. While it stays, the run does not know how long
+    it will be: it can be resumed for another attempt with more steps, and a decay can be branched off any
+    checkpoint of the stable part. With decay equal to steps − warmup this is the usual linear schedule.
+    """
+
+    max_steps: int
+    warmup_steps: int
+    decay_steps: int
+
+    def __post_init__(self) -> None:
+        least = min(self.warmup_steps, self.decay_steps)
+        if self.max_steps < 1 or least < 0 or self.warmup_steps + self.decay_steps > self.max_steps:
+            raise UsageError(
+                "expected at least one step, and warmup_steps and decay_steps that fit in, got "
+                f"max_steps={self.max_steps}, warmup_steps={self.warmup_steps} and "
+                f"decay_steps={self.decay_steps}"
+            )
+
+    def factor(self, step: int) -> float:
+        """The share of the peak rate at `step`, counted from 0."""
+        rising = (step + 1) / (self.warmup_steps + 1)
+        falling = (self.max_steps - step) / (self.decay_steps + 1)
+        return max(0.0, min(1.0, rising, falling))

@@ -67,7 +67,9 @@ class ConditionalsCache:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._kept: LRUCache[TextConditionals] = LRUCache(settings.limits.tables)
-        self.models = ModelCache(settings, on_removal=self._forget)
+        self.models = ModelCache(
+            settings, on_removal=lambda name: self._kept.drop_where(lambda key: key[0] == name)
+        )
         self.hits = self.misses = 0
 
     @property
@@ -115,6 +117,3 @@ class ConditionalsCache:
                 f"all candidates are {size:,} here, and this server asks about {most:,} at the most: give a "
                 f"number, or cut the support to {most:,} tokens"
             )
-
-    def _forget(self, model: str) -> None:
-        self._kept.drop_where(lambda key: isinstance(key, tuple) and key[0] == model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Kept = TypeVar("Kept")
 
@@ -46,7 +46,7 @@ class LRUCache(Generic[Kept]):
             while self._bytes > self.budget:
                 self._drop(next(iter(self._kept)))
 
-    def drop_where(self, condition: Callable[[Hashable], bool]) -> None:
+    def drop_where(self, condition: Callable[[Any], bool]) -> None:
         """Drop the values whose keys fulfil a condition."""
         with self._lock:
             for key in [key for key in self._kept if condition(key)]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from unmask.errors import RunError, UnmaskError
-from unmask.models.load import load
 from unmask.models.masked_lm import MaskedLM
 from unmask.web.deadline import Deadline
 from unmask.web.settings import Settings
@@ -60,7 +59,7 @@ class ModelCache:
     def _load(self, name: str) -> MaskedLM:
         settings = self._settings
         try:
-            mlm = load(
+            mlm = MaskedLM.load(
                 settings.models[name],
                 device=settings.device,
                 memory=settings.memory,

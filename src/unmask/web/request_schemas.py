@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, create_model
@@ -49,14 +48,13 @@ def _typed(kind: ValueKind) -> Any:
 def _narrow(name: str, kind: ValueKind) -> ValueKind:
     """Return what this server takes of a field or an option of that kind."""
     if name in NARROWER_RANGES:
-        least, most = NARROWER_RANGES[name]
-        if isinstance(kind, Whole):
-            return Whole(max(kind.minimum, int(least)), min(kind.maximum or int(most), int(most)))
-        if isinstance(kind, Real):
-            above = kind.above if kind.above >= least else -math.inf
-            return replace(
-                kind, minimum=max(kind.minimum, least), maximum=min(kind.maximum, most), above=above
-            )
+        (least, most), known = NARROWER_RANGES[name], kind.schema
+        above = known.get("exclusiveMinimum", -math.inf)
+        least, most = max(known.get("minimum", least), least), min(known.get("maximum", most), most)
+        if kind.of is int:
+            return Whole(int(least), int(most))
+        if kind.of is float:
+            return Real(least, most, above if above >= least else -math.inf)
     return NARROWER.get(name, kind)
 
 
@@ -84,15 +82,18 @@ def _options() -> type[Options]:
 
     A value is held to the kinds of all of them here, and to its method's own when the query is made.
     """
-    owners: dict[str, dict[Spec, list[str]]] = {}
+    owners: dict[str, dict[str, list[str]]] = {}
+    kinds: dict[str, dict[str, ValueKind]] = {}
     for method, construction in CONSTRUCTIONS.items():
         for name, spec in declared_options(construction).items():
-            owners.setdefault(name, {}).setdefault(spec, []).append(method)
+            owners.setdefault(name, {}).setdefault(spec.help, []).append(method)
+            kind = _narrow(name, spec.kind)
+            kinds.setdefault(name, {})[repr(kind.schema)] = kind
     fields: dict[str, Any] = {}
-    for name, specs in owners.items():
-        kinds = tuple(dict.fromkeys(_narrow(name, spec.kind) for spec in specs))
-        told = "; ".join(f"{', '.join(methods)}: {spec.help}" for spec, methods in specs.items())
-        of = _typed(kinds[0] if len(kinds) == 1 else Either(kinds))
+    for name, helps in owners.items():
+        told = "; ".join(f"{', '.join(methods)}: {help}" for help, methods in helps.items())
+        accepted = list(kinds[name].values())
+        of = _typed(Either(*accepted) if len(accepted) > 1 else accepted[0])
         fields[name] = (of | None, Field(None, description=told))
     return create_model("Options", __base__=Options, __doc__=Options.__doc__, **fields)
 

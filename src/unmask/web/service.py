@@ -75,7 +75,7 @@ class Service:
             wants_events = EVENTS in request.headers.get("accept", "")
             if known is not None:
                 self.metrics.answers_found.inc()
-                return _one_event(known) if wants_events else _json(known)
+                return Response(_answer_event(known), media_type=EVENTS) if wants_events else _json(known)
             loop, reports = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any]]()
 
             def report(stage: str, done: int, total: int) -> None:
@@ -146,7 +146,7 @@ class Service:
                         yield _event("progress", report.result())
                         report = asyncio.ensure_future(reports.get())
                     elif answer.done():
-                        yield b"event: answer\ndata: " + answer.result() + b"\n\n"
+                        yield _answer_event(answer.result())
                         return
                     else:
                         yield b": still at work\n\n"
@@ -206,8 +206,8 @@ def _json(body: bytes) -> Response:
     return Response(body, media_type="application/json")
 
 
-def _one_event(body: bytes) -> Response:
-    return Response(b"event: answer\ndata: " + body + b"\n\n", media_type=EVENTS)
+def _answer_event(body: bytes) -> bytes:
+    return b"event: answer\ndata: " + body + b"\n\n"
 
 
 def _event(kind: str, told: dict[str, Any]) -> bytes:

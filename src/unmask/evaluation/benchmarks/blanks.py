@@ -20,27 +20,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 
 from unmask.errors import UsageError
-from unmask.evaluation.benchmarks.intervals import mean, share
 from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
+from unmask.evaluation.intervals import mean, share
 from unmask.evaluation.sentences import read_sentences
 from unmask.inference.grid_conditionals import MOST_PASSES, affordable_candidates, grid_conditionals
-from unmask.inference.independent import independent_joint
-from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals
-from unmask.inference.sentences import Reader, Sentence
+from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, independent_joint
+from unmask.inference.sentences import Reader
 from unmask.joints.backoff import BackoffGrid
 from unmask.joints.chain import Chain
 from unmask.joints.grid import GridJoint
 from unmask.joints.joint import Joint
 from unmask.joints.registry import CONSTRUCTIONS
 from unmask.models.embedded import absolute, weights_digest
-from unmask.models.load import load as load_model
 from unmask.models.masked_lm import MaskedLM
-from unmask.progress import Progress, silent
+from unmask.runs.run import Spread
 from unmask.runs.settings_record import Kind
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
@@ -100,7 +98,8 @@ def draw_clozes(
     found = 0
     for text in rng.sample(list(texts), len(texts)):
         sentence = read(text)
-        places = _places(sentence, blanks, words)
+        starts = range(len(sentence) - blanks + 1)  # of runs of words that a blank may hold
+        places = [s for s in starts if all(t in words for t in sentence.tokens[s : s + blanks])]
         if (
             not places
             or not blanks + 2 <= len(sentence) <= settings.most_tokens
@@ -112,12 +111,6 @@ def draw_clozes(
         found += 1
         if found == settings.sentences:
             return
-
-
-def _places(sentence: Sentence, blanks: int, words: set[int]) -> list[int]:
-    """Where a run of tokens can be masked: all of them words that a blank may hold."""
-    starts = range(len(sentence) - blanks + 1)
-    return [s for s in starts if all(t in words for t in sentence.tokens[s : s + blanks])]
 
 
 def answer(
@@ -184,10 +177,8 @@ def run_blanks(
     settings: BlanksSettings,
     *,
     out: Path | None = None,
-    ray: str | None = None,
-    workers: int | None = None,
     load: Callable[[], MaskedLM] | None = None,
-    progress: Progress = silent,
+    **spread: Unpack[Spread],
 ) -> dict[str, Any]:
     """Ask every method about every text of data such as `snli=DIR`; with `out`, a killed run is resumed.
 
@@ -196,10 +187,8 @@ def run_blanks(
         data: data sets as `evaluate` reads them.
         settings: what to ask.
         out: the file of records.
-        ray: the address of a Ray cluster, or `local`; without it the work is done here.
-        workers: how many, on a cluster.
         load: loads the model in a worker of a cluster; by default the one of the model's name.
-        progress: told of answers.
+        spread: `ray`, `workers` and `progress`, as for `unmask.runs.run.Run.work`.
     """
     settings.check()
     names = [named.partition("=")[0] for named in data]
@@ -211,11 +200,13 @@ def run_blanks(
         texts = list(dict.fromkeys(read_sentences(named).texts))
         for blanks in settings.blanks:
             questions += _questions(mlm, name, texts, blanks, settings)
-    open_model = load or partial(load_model, absolute(mlm.name))
+    open_model = load or partial(MaskedLM.load, absolute(mlm.name))
     records = run_tasks(
         BLANKS,
         questions,
-        partial(Answerer, mlm, settings) if ray is None else lambda: Answerer(open_model(), settings),
+        (lambda: Answerer(open_model(), settings))
+        if spread.get("ray") is not None
+        else partial(Answerer, mlm, settings),
         {
             "model": mlm.name,
             "weights": weights_digest(mlm.name),
@@ -224,10 +215,8 @@ def run_blanks(
         },
         batch=len(settings.methods),
         out=out,
-        ray=ray,
-        workers=workers,
-        progress=progress,
         stage="answers",
+        **spread,
     )
     return {"benchmark": "blanks", "model": mlm.name, "top": TOP, "rows": summary(records, settings)}
 

@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from unmask.errors import UsageError
-from unmask.evaluation.benchmarks.intervals import share
 from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
+from unmask.evaluation.intervals import share
 from unmask.evaluation.score_file import Scorer, ScoreSettings, make_scorer
 from unmask.models.embedded import absolute
-from unmask.progress import Progress, silent
+from unmask.runs.run import Spread
 from unmask.runs.settings_record import Kind
 from unmask.text.lines import read_objects
 
@@ -73,10 +73,8 @@ def run_blimp(
     examples: int | None = None,
     seed: int = 0,
     out: Path | None = None,
-    ray: str | None = None,
-    workers: int | None = None,
     scorer: Scorer | None = None,
-    progress: Progress = silent,
+    **spread: Unpack[Spread],
 ) -> dict[str, Any]:
     """Score every pair and return the accuracies; with `out`, a killed run is resumed.
 
@@ -86,10 +84,8 @@ def run_blimp(
         examples: so many pairs of each file; all by default.
         seed: of their choice.
         out: the file of records.
-        ray: the address of a Ray cluster, or `local`; without it the work is done here.
-        workers: how many, on a cluster.
         scorer: what scores lines; by default one with the model of the settings.
-        progress: told of pairs.
+        spread: `ray`, `workers` and `progress`, as for `unmask.runs.run.Run.work`.
     """
     settings.check()
     there = replace(settings, model=absolute(settings.model))
@@ -100,10 +96,8 @@ def run_blimp(
         settings.to_dict(),
         batch=PAIRS_AT_ONCE,
         out=out,
-        ray=ray,
-        workers=workers,
-        progress=progress,
         stage="pairs",
+        **spread,
     )
     return summary(records, settings)
 

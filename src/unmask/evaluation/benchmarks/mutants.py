@@ -30,11 +30,10 @@ from typing import Any
 import torch
 
 from unmask.errors import UsageError
-from unmask.evaluation.benchmarks.intervals import spearman
+from unmask.evaluation.intervals import spearman
 from unmask.inference.exact import exact_conditionals
 from unmask.inference.grid_conditionals import AFFORDABLE_PASSES, grid_conditionals, passes_of_grid
-from unmask.inference.independent import independent_joint
-from unmask.inference.model_conditionals import ModelConditionals
+from unmask.inference.model_conditionals import ModelConditionals, independent_joint
 from unmask.inference.sentences import Reader
 from unmask.joints.chain import Chain
 from unmask.joints.grid import GridJoint

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from unmask.errors import UsageError
-from unmask.progress import Progress, silent
-from unmask.runs.run import Run
+from unmask.runs.run import Run, Spread, in_batches
 from unmask.runs.settings_record import Kind
-from unmask.runs.workers import in_batches
 
 Task = dict[str, Any]
 Record = dict[str, Any]
@@ -26,10 +24,8 @@ def run_tasks(
     *,
     batch: int,
     out: Path | None = None,
-    ray: str | None = None,
-    workers: int | None = None,
-    progress: Progress = silent,
     stage: str = "tasks",
+    **spread: Unpack[Spread],
 ) -> list[Record]:
     """Return the record of every task, in their order; `batch` tasks are given to a worker at once.
 
@@ -43,10 +39,8 @@ def run_tasks(
             tasks,
             make_worker,
             batches=partial(in_batches, size=batch),
-            ray=ray,
-            workers=workers,
             stage=stage,
-            progress=progress,
+            **spread,
         ):
             found[record["key"]] = record
     return [found[task["key"]] for task in tasks]
