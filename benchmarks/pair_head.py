@@ -138,18 +138,20 @@ def passes(mlm: unmask.MaskedLM, clozes: list[Cloze]) -> list[int]:
     ]
 
 
-def exact_errors(mlm: unmask.MaskedLM, clozes: list[Cloze], candidates: Any) -> list[float]:
-    """Return the error of log q of each true pair under `ag`, against exact conditionals."""
+def exact_errors(
+    models: dict[str, unmask.MaskedLM], clozes: list[Cloze], count: int
+) -> dict[str, list[float]]:
+    """Return the error of log q of true pairs under `ag` at `auto`, by model, against exact conditionals."""
+    mlm = next(iter(models.values()))
     words = Support.words(mlm.vocabulary)
     kept = set(words.ids.tolist())
-    errors = []
-    for cloze in clozes:
-        if not all(token in kept for token in cloze.truth or ()):
-            continue
+    errors: dict[str, list[float]] = {name: [] for name in models}
+    for cloze in [c for c in clozes if kept.issuperset(c.truth or ())][:count]:
         true = torch.tensor(cloze.truth)
         exact = construct("ag", exact_conditionals(mlm, cloze, (words, words))).log_prob(true)
-        near = cross_conditionals(mlm, cloze, (words, words), candidates, include=_truth(cloze))
-        errors.append(abs(float(construct("ag", near).log_prob(true) - exact)))
+        for name, model in models.items():
+            near = cross_conditionals(model, cloze, (words, words), include=_truth(cloze))
+            errors[name].append(abs(float(construct("ag", near).log_prob(true) - exact)))
     return errors
 
 
@@ -173,8 +175,7 @@ def measure(
             "gap": by_blanks,
             "completion": completion(mlm, pairs[:24]),
             "passes": {"head": passes(mlm, pairs[:60]), "without": passes(plain, pairs[:20])},
-            "exact": exact_errors(mlm, pairs[:exact], "auto"),
-            "exact_without": exact_errors(plain, pairs[:exact], "auto"),
+            "exact": exact_errors({"head": mlm, "without": plain}, pairs, exact),
         }
         print(json.dumps({name: found[name]}), flush=True)
     return found
@@ -209,8 +210,7 @@ def main() -> None:
         for how in ("head", "without"):
             count = said["passes"][how]
             print(f"passes per pair at auto, {how}: {sum(count) / len(count):.0f}")
-        for how in ("exact", "exact_without"):
-            errors = said[how]
+        for how, errors in said["exact"].items():
             if errors:
                 mean = sum(errors) / len(errors)
                 print(f"error of log q, {how}: mean {mean:.3f}, worst {max(errors):.3f} of {len(errors)}")

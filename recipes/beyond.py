@@ -22,7 +22,7 @@ import unmask
 from unmask.cli.terminal import Ticker
 from unmask.evaluation.benchmarks.blanks import BlanksSettings, run_blanks
 from unmask.evaluation.benchmarks.blimp import run_blimp
-from unmask.evaluation.benchmarks.intervals import Estimate, shown
+from unmask.evaluation.intervals import Estimate, shown
 from unmask.evaluation.score_file import ScoreSettings
 
 ROOT = Path(__file__).parents[1]

@@ -30,9 +30,11 @@ from pages import markdown, renew
 from unmask.evaluation.intervals import intervals
 from unmask.evaluation.run import evaluate
 from unmask.evaluation.settings import Settings
-from unmask.evaluation.summary import pair_loss, token_loss
+from unmask.evaluation.summary import COLUMNS
 from unmask.runs.step_lines import spent
 from unmask.training import read_settings, train
+
+pair_loss, token_loss = COLUMNS["p_ppl"], COLUMNS["u_ppl"]
 
 PAGE = HERE.parent / "docs" / "background" / "compatibility-study.md"
 RESULTS = HERE.parent / "docs" / "figures" / "compatibility.json"

@@ -26,7 +26,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 from unmask.errors import UsageError
 from unmask.runs.checkpoints import last_checkpoint
 from unmask.training import Settings, read_settings, train
-from unmask.training.eval import score_alone
+from unmask.training.eval import score
 from unmask.training.forward import Gathering
 from unmask.training.prepare_data import prepare_data
 
@@ -69,7 +69,7 @@ def export(finished: Path, settings: Settings, run: Path, target: Path, note: st
     tokenizer.save_pretrained(partial)
     model = AutoModelForMaskedLM.from_pretrained(partial, dtype=torch.float32).eval()
     data = prepare_data(replace(settings, eval_rows=FINAL_ROWS), run)
-    scores = score_alone(model, Gathering(model), data.domains)
+    scores = score(model, Gathering(model), data.domains)
     state = json.loads((Path(last_checkpoint(run) or run) / "trainer_state.json").read_text())
     write_card(partial, model, tokenizer, settings, state, scores, note)
     size = sum(path.stat().st_size for path in partial.iterdir())

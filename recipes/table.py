@@ -29,8 +29,10 @@ from unmask.evaluation.intervals import intervals
 from unmask.evaluation.report import with_interval
 from unmask.evaluation.run import evaluate
 from unmask.evaluation.settings import Settings
-from unmask.evaluation.summary import pair_loss, token_loss
+from unmask.evaluation.summary import COLUMNS
 from unmask.joints.registry import CONSTRUCTIONS
+
+pair_loss, token_loss = COLUMNS["p_ppl"], COLUMNS["u_ppl"]
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "table.json"

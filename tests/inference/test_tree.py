@@ -127,7 +127,7 @@ def test_what_a_tree_cannot_be_asked_for_is_refused(bert):
         check_tree(60, 512)
     check_tree(60, 136)
     with pytest.raises(UsageError, match="at least 1 candidate"):
-        asked(bert, THREE, 0)
+        asked(bert, THREE, -1)
     for options in ({"block": 1}, {"pairs": "ag"}, {"rounds": 3}):
         with pytest.raises(UsageError, match="no option"):
             unmask.fill(THREE, mlm=bert, method="tree", **options)

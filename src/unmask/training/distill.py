@@ -23,12 +23,14 @@ from unmask.models.embedded import absolute, weights_digest
 from unmask.progress import Progress, silent
 from unmask.runs.disk import write_whole
 from unmask.runs.run import Run
-from unmask.runs.setting import setting
 from unmask.runs.settings_record import Kind
 from unmask.training.corpus import Corpus
+from unmask.training.settings import CORPORA, NOT_NEGATIVE, POSITIVE
+from unmask.values import Whole, check_settings, setting
 
 DISTILLATION = Kind("distillation of a pair head", records="parts.jsonl", prepared=("parts",))
 TEXTS_IN_A_PART = 500
+COUNT = Whole(1)
 FEWEST_TEXTS = 40
 FEWEST_TARGETS = 64
 """Held-out targets without which an error by distance would mean nothing."""
@@ -39,36 +41,31 @@ class DistillSettings:
     """One distillation."""
 
     corpora: tuple[str, ...] = setting(
-        (), "NAME=FILE of text (.gz too): one paragraph or sequence per line. Repeatable."
+        (), "NAME=FILE of text (.gz too): one paragraph or sequence per line. Repeatable.", kind=CORPORA
     )
-    model: str = setting("english", "The model: english, a checkpoint's directory, or a name on the hub.")
-    texts: int = setting(40_000, "Texts that the model is asked about, about five passes each.")
-    eval_texts: int = setting(1_000, "Texts held out, to stop early and to measure the error.")
-    max_length: int = setting(32, "Tokens of a text's own that are read.")
-    width: int = setting(768, "Features of the head's hidden layers.")
-    epochs: float = setting(6.0, "How often the fit goes through what the model said.")
-    batch_size: int = setting(256, "Targets per step.")
-    lr: float = setting(8e-4, "Peak learning rate.")
-    weight_decay: float = setting(0.02, "Weight decay.")
-    eval_steps: int = setting(250, "Steps between evaluations, each with a checkpoint.")
-    patience: int = setting(8, "Evaluations without a smaller held-out loss after which the fit stops.")
-    seed: int = setting(0, "Seed of the texts, the blanks, the fillings and the fit.")
+    model: str = setting(
+        "english", "The model: english, a checkpoint's directory, or a name on the hub.", "--model", "-m"
+    )
+    texts: int = setting(40_000, "Texts that the model is asked about, about five passes each.", kind=COUNT)
+    eval_texts: int = setting(1_000, "Texts held out, to stop early and to measure the error.", kind=COUNT)
+    max_length: int = setting(32, "Tokens of a text's own that are read.", kind=Whole(4))
+    width: int = setting(768, "Features of the head's hidden layers.", kind=COUNT)
+    epochs: float = setting(6.0, "How often the fit goes through what the model said.", kind=POSITIVE)
+    batch_size: int = setting(256, "Targets per step.", kind=COUNT)
+    lr: float = setting(8e-4, "Peak learning rate.", kind=POSITIVE)
+    weight_decay: float = setting(0.02, "Weight decay.", kind=NOT_NEGATIVE)
+    eval_steps: int = setting(250, "Steps between evaluations, each with a checkpoint.", kind=COUNT)
+    patience: int = setting(
+        8, "Evaluations without a smaller held-out loss after which the fit stops.", kind=COUNT
+    )
+    seed: int = setting(
+        0, "Seed of the texts, the blanks, the fillings and the fit.", kind=Whole(0, 2**32 - 1)
+    )
     device: str = setting("auto", "auto, cpu, cuda or mps.")
     allow_pickle: bool = setting(False, "Read pickled weights, which can run code.", "--allow-pickle")
 
     def __post_init__(self) -> None:
-        for name in ("texts", "eval_texts", "width", "batch_size", "eval_steps", "patience"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"expected {name} of at least 1, got {getattr(self, name)}")
-        for name in ("epochs", "lr"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise UsageError(f"expected {name} above 0, got {getattr(self, name)}")
-        if self.max_length < 4:
-            raise UsageError(f"expected a max_length of at least 4 tokens, got {self.max_length}")
-        if not 0 <= self.weight_decay < math.inf:
-            raise UsageError(f"expected a weight_decay of at least 0, got {self.weight_decay}")
-        if not 0 <= self.seed < 2**32:
-            raise UsageError(f"expected a seed from 0 to below 2^32, got {self.seed}")
+        check_settings(self)
         if not self.corpora:
             raise UsageError("expected at least one corpus: give --corpus NAME=FILE")
 
