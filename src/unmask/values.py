@@ -253,6 +253,31 @@ class Either(ValueKind):
         return next((found for kind in self.kinds if (found := kind.parse(text)) != text), text)
 
 
+@dataclass(frozen=True)
+class Interval(ValueKind):
+    """Two numbers, the lower one first; on a command line LOW,HIGH."""
+
+    expected = "a range of two numbers, the lower one first"
+    schema = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}  # noqa: RUF012
+
+    def accept(self, value: Any) -> tuple[float, float]:
+        """Return a pair of floats."""
+        if isinstance(value, str | bytes | Mapping):
+            raise TypeError
+        low, high = (float(Real().accept(one)) for one in value)
+        if low > high:
+            raise ValueError
+        return low, high
+
+    def parse(self, text: str) -> Any:
+        """Read two numbers with a comma between them."""
+        low, comma, high = text.partition(",")
+        try:
+            return (float(low), float(high)) if comma else text
+        except ValueError:
+            return text
+
+
 def token_kind(longest: int | None = None) -> Either:
     """Return the kind of one token: a string, or an id."""
     return Either((Text(1, longest, "a token as a string"), Whole(0)))

@@ -30,8 +30,10 @@ def check_settings(settings: Any) -> None:
     hints = get_type_hints(type(settings))
     for entry in fields(settings):
         hint = hints[entry.name]
-        hint = get_args(hint)[0] if isinstance(hint, UnionType) else hint  # of `int | None`
+        # the first of `int | None`, or of `float | tuple[float, float]`
+        hint = get_args(hint)[0] if isinstance(hint, UnionType) else hint
         kind, value = entry.metadata.get("kind") or KINDS.get(hint), getattr(settings, entry.name)
         if kind is not None and not (value is None and entry.default is None):
             value = kind.check(entry.name, value)
-            object.__setattr__(settings, entry.name, float(value) if hint is float else value)
+            whole = hint is float and isinstance(value, int)
+            object.__setattr__(settings, entry.name, float(value) if whole else value)
