@@ -20,6 +20,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from english_card import write_card
@@ -119,6 +120,14 @@ def settings_of(stage: Path, init_from: Path, data: Path, text: Path) -> Setting
     )
 
 
+def begun_with(run: Path) -> dict[str, Any]:
+    """The settings of a run."""
+    kept = settings_of_run(TRAINING, run)
+    if kept is None:
+        raise UsageError(f"{run}: expected the directory of a training run, got none: check --export-only")
+    return kept
+
+
 def main() -> None:
     """Run the recipe."""
     parser = argparse.ArgumentParser(
@@ -140,7 +149,7 @@ def main() -> None:
     first = settings_of(FIRST_STAGE, encoder(), options.data, text)
     if options.export_only:
         run = options.export_only
-        second = Settings(**(settings_of_run(TRAINING, run) or {}))
+        second = Settings(**begun_with(run))
     else:
         begun = train(first, options.work / "run", yield_cores=options.yield_cores).model
         second, run = settings_of(SECOND_STAGE, begun, options.data, text), options.work / "further"
