@@ -1,12 +1,13 @@
 """The recipe of the embedded English model: `make model DATA=../shared/data` runs it from the first line to
 the last.
 
-It writes the SNLI sentences out as plain text and trains from the encoder with the settings of
-`english.toml`. A run that was stopped is gone on with. The result goes, in half precision and with its card,
-into the package. A model can also be taken from the last checkpoint of a run that still goes on
-(`--export-only`).
+It writes the SNLI sentences out as plain text and trains in two stages: from the encoder with the settings of
+`english.toml`, and from there with those of `english_further.toml`, the longer one, which may be spread over
+many sessions. A run that was stopped is resumed. The result goes, in half precision and with its card, into
+the package. A model can also be taken from a run that is not finished (`--export-only RUN`), or from a copy
+of its directory that was resumed with a decay.
 
-    python recipes/english.py --data ../shared/data --work RUN [--export-only]
+    python recipes/english.py --data ../shared/data --work WORK [--export-only RUN]
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import csv
 import gzip
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from english_card import write_card
@@ -25,12 +28,16 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from unmask.errors import UsageError
 from unmask.runs.checkpoints import last_checkpoint
+from unmask.runs.settings_record import read_settings as settings_of_run
 from unmask.training import Settings, read_settings, train
 from unmask.training.eval import score
 from unmask.training.forward import Gathering
 from unmask.training.prepare_data import prepare_data
+from unmask.training.run import TRAINING
 
 HERE = Path(__file__).parent
+FIRST_STAGE, SECOND_STAGE = HERE / "english.toml", HERE / "english_further.toml"
+LARGEST = 64e6  # bytes of the package data
 FINAL_ROWS = 1000  # of each held-out domain, for the card: about 20,000 predictions
 PACKAGE = HERE.parent / "src" / "unmask" / "models" / "english"
 
@@ -57,7 +64,7 @@ def write_sentences(source: Path, target: Path, without: set[str]) -> set[str]:
     return set(kept)
 
 
-def export(finished: Path, settings: Settings, run: Path, target: Path, note: str) -> None:
+def export(finished: Path, stages: Sequence[Settings], run: Path, target: Path, note: str) -> None:
     """Half precision, tokenizer and card into a directory that replaces `target`.
 
     What the card tells is measured on the rounded weights, as they are shipped.
@@ -68,14 +75,15 @@ def export(finished: Path, settings: Settings, run: Path, target: Path, note: st
     AutoModelForMaskedLM.from_pretrained(finished, dtype=torch.float16).save_pretrained(partial)
     tokenizer.save_pretrained(partial)
     model = AutoModelForMaskedLM.from_pretrained(partial, dtype=torch.float32).eval()
-    data = prepare_data(replace(settings, eval_rows=FINAL_ROWS), run)
+    data = prepare_data(replace(stages[-1], eval_rows=FINAL_ROWS), run)
     scores = score(model, Gathering(model), data.domains)
     state = json.loads((Path(last_checkpoint(run) or run) / "trainer_state.json").read_text())
-    write_card(partial, model, tokenizer, settings, state, scores, note)
+    write_card(partial, model, tokenizer, stages, state, scores, note)
     size = sum(path.stat().st_size for path in partial.iterdir())
-    if size > 32e6:
+    if size > LARGEST:
         raise UsageError(
-            f"{partial}: expected at most 32 MB, got {size / 1e6:.1f} MB: cut layers or vocabulary"
+            f"{partial}: expected at most {LARGEST / 1e6:.0f} MB, got {size / 1e6:.1f} MB: cut layers or "
+            "vocabulary"
         )
     for path in partial.iterdir():
         path.chmod(0o644)  # the weights' writer keeps them to the user; package data is for all
@@ -102,14 +110,22 @@ def corpora(data: Path, text: Path) -> tuple[str, ...]:
     )
 
 
-def settings_of(data: Path, text: Path) -> Settings:
-    """The settings of the run, with the paths of this machine."""
+def settings_of(stage: Path, init_from: Path, data: Path, text: Path) -> Settings:
+    """The settings of a stage, with the paths of this machine."""
     return read_settings(
-        HERE / "english.toml",
-        init_from=str(encoder()),
+        stage,
+        init_from=str(init_from),
         corpora=corpora(data, text),
         eval_corpora=(f"snli-dev={text / 'snli-dev.txt'}",),
     )
+
+
+def begun_with(run: Path) -> dict[str, Any]:
+    """The settings of a run."""
+    kept = settings_of_run(TRAINING, run)
+    if kept is None:
+        raise UsageError(f"{run}: expected the directory of a training run, got none: check --export-only")
+    return kept
 
 
 def main() -> None:
@@ -121,7 +137,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="directory of the run and its checkpoints")
     parser.add_argument("--target", type=Path, default=PACKAGE, help="where the model goes")
     parser.add_argument(
-        "--export-only", action="store_true", help="take the last checkpoint, train no further"
+        "--export-only", type=Path, metavar="RUN", help="take what this run has so far, train no further"
     )
     parser.add_argument("--note", default="", help="a sentence for the card: how long it took, and where")
     parser.add_argument(
@@ -130,11 +146,16 @@ def main() -> None:
     options = parser.parse_args()
 
     text = write_texts(options.data, options.work)
-    settings, run = settings_of(options.data, text), options.work / "run"
-    if not options.export_only:
-        train(settings, run, yield_cores=options.yield_cores)
-    finished = run / "model" if not options.export_only else Path(last_checkpoint(run) or run)
-    export(finished, settings, run, options.target, options.note)
+    first = settings_of(FIRST_STAGE, encoder(), options.data, text)
+    if options.export_only:
+        run = options.export_only
+        second = Settings(**begun_with(run))
+    else:
+        begun = train(first, options.work / "run", yield_cores=options.yield_cores).model
+        second, run = settings_of(SECOND_STAGE, begun, options.data, text), options.work / "further"
+        train(second, run, yield_cores=options.yield_cores)
+    finished = run / "model" if (run / "model").exists() else Path(last_checkpoint(run) or run)
+    export(finished, (first, second), run, options.target, options.note)
 
 
 if __name__ == "__main__":

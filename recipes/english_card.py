@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 import torch
+from english_sentences import SENTENCES
 
 from unmask.training import Settings
 from unmask.training.eval import Score
 from unmask.training.report import draw_curves, table
-
-SENTENCES = (
-    "The capital of France is [MASK].",
-    "She [MASK] [MASK] the piano.",
-    "A man is [MASK] a guitar on the street.",
-    "The children are playing in the [MASK].",
-    "He opened the [MASK] and went into the room.",
-    "Two dogs are [MASK] through the snow.",
-    "The book was written by an English [MASK].",
-    "I am very [MASK] to see you.",
-    "She was born in London in [MASK].",
-    "The train [MASK] at the station.",
-    "He drank a cup of [MASK].",
-    "A woman in a red [MASK] is walking her dog.",
-    "The film was [MASK] in 1998.",
-    "They were married in the [MASK].",
-    "The river flows into the [MASK].",
-    "He is the [MASK] of the company.",
-    "It was a cold and dark [MASK].",
-    "The band released its first [MASK] in 2005.",
-    "He put his [MASK] in his pocket.",
-    "The [MASK] [MASK] at the casino.",
-)
-"""Twenty everyday sentences, chosen before the model was trained."""
 
 HEAD = """---
 license: cc-by-sa-4.0
@@ -94,20 +71,26 @@ def write_card(
     target: Path,
     model: Any,
     tokenizer: Any,
-    settings: Settings,
+    stages: Sequence[Settings],
     state: Mapping[str, Any],
     scores: Mapping[str, Score],
     note: str,
 ) -> None:
-    """Write README.md and loss.png, given the Trainer's state at the end of the run."""
+    """Write README.md and loss.png, given the Trainer's state at the end of the last stage."""
     study = "docs/background/training-study.md"
-    closing = f"All settings: `recipes/english.toml`; how they were found: `{study}`. {note}"
+    *before, last = stages
+    done = [described(stage, stage.max_steps) for stage in before] + [described(last, state["global_step"])]
+    paragraphs = [f"Stage {number}: {text}" for number, text in enumerate(done, 1)]
+    closing = (
+        "All settings: `recipes/english.toml` and `recipes/english_further.toml`; how they were found: "
+        f"`{study}`. {note}"
+    )
     text = HEAD.format(
         layers=model.config.num_hidden_layers,
         hidden=model.config.hidden_size,
         vocabulary=model.config.vocab_size,
         parameters=sum(weight.numel() for weight in model.parameters()) / 1e6,
-        recipe="\n\n".join(fill(paragraph, 110) for paragraph in (described(settings, state), closing)),
+        recipe="\n\n".join(fill(paragraph, 110) for paragraph in (*paragraphs, closing)),
         results=table(scores),
         fillings=fillings(model, tokenizer),
     )
@@ -115,29 +98,41 @@ def write_card(
     draw_curves(state["log_history"], target / "loss.png")
 
 
-def described(settings: Settings, state: Mapping[str, Any]) -> str:
-    """Say in a paragraph what the run did."""
-    steps, schedule = state["global_step"], settings.schedule
+def described(settings: Settings, steps: int) -> str:
+    """Say in a paragraph what a stage did."""
+    schedule = settings.schedule
     tokens = steps * settings.batch_size * settings.max_length / 1e6
     shares = ", ".join(f"{share:.0%} {name}" for name, share in settings.shares.items())
+    low, high = settings.masking.mlm_range
+    predicted = f"{low:.0%}" if low == high else f"{low:.0%} to {high:.0%} (drawn per row)"
+    in_sentences = ", ".join(f"{share:.0%} of {name}" for name, share in settings.sentence_shares.items())
+    kinds = f"; rows of single sentences: {in_sentences}" if in_sentences else ""
+    endings = []
+    if schedule.decay_steps:
+        endings.append(f"the last {schedule.decay_steps:,} of {schedule.max_steps:,} steps decaying")
+    if settings.average_checkpoints > 1:
+        endings.append(f"the mean of the last {settings.average_checkpoints} checkpoints")
     return (
         f"{steps:,} steps of {settings.batch_size} rows of {settings.max_length} tokens "
-        f"({tokens:.1f}M tokens: {shares}), {settings.mlm_probability:.0%} of them predicted; optimiser "
+        f"({tokens:.1f}M tokens: {shares}{kinds}), {predicted} of them predicted; optimiser "
         f"adamw, peak learning rates {settings.encoder_lr:g} (encoder) and "
-        f"{settings.head_lr:g} (embeddings and head), {schedule.warmup_steps} steps of warm-up, the last "
-        f"{schedule.decay_steps:,} of {schedule.max_steps:,} steps decaying."
+        f"{settings.head_lr:g} (embeddings and head), {schedule.warmup_steps} steps of warm-up, "
+        f"{', '.join(endings) or 'then constant'}."
     )
 
 
-@torch.no_grad()
 def fillings(model: Any, tokenizer: Any, best: int = 5) -> str:
     """The table of what the model answers to the twenty sentences."""
     lines = ["| sentence | answers |", "|---|---|"]
     for sentence in SENTENCES:
-        inputs = tokenizer(sentence, return_tensors="pt")
-        logits = model(**inputs).logits[0][inputs["input_ids"][0] == tokenizer.mask_token_id]
-        answers = [
-            ", ".join(tokenizer.convert_ids_to_tokens(row.topk(best).indices.tolist())) for row in logits
-        ]
+        answers = [", ".join(blank) for blank in first_answers(model, tokenizer, sentence, best)]
         lines.append(f"| {sentence} | {' / '.join(answers)} |")
     return "\n".join(lines)
+
+
+@torch.no_grad()
+def first_answers(model: Any, tokenizer: Any, sentence: str, best: int) -> list[list[str]]:
+    """The likeliest tokens at each blank by itself."""
+    inputs = tokenizer(sentence, return_tensors="pt")
+    logits = model(**inputs).logits[0][inputs["input_ids"][0] == tokenizer.mask_token_id]
+    return [tokenizer.convert_ids_to_tokens(row.topk(best).indices.tolist()) for row in logits]

@@ -211,6 +211,28 @@ def Either(*kinds: ValueKind) -> ValueKind:
     return ValueKind(accept, describe, parse=parse)
 
 
+def Interval() -> ValueKind:
+    """Return the kind of two numbers, the lower one first; on a command line LOW,HIGH."""
+
+    def accept(value: Any) -> tuple[float, float]:
+        if isinstance(value, str | bytes | Mapping):
+            raise TypeError
+        low, high = (float(Real().accept(one)) for one in value)
+        if low > high:
+            raise ValueError
+        return low, high
+
+    def parse(text: str) -> Any:
+        low, comma, high = text.partition(",")
+        try:
+            return (float(low), float(high)) if comma else text
+        except ValueError:
+            return text
+
+    pair = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+    return ValueKind(accept, lambda: ("a range of two numbers, the lower one first", pair), parse=parse)
+
+
 def Several(kind: ValueKind, what: str) -> ValueKind:
     """Return the kind of a list of values of one kind, kept as a tuple."""
 
@@ -258,8 +280,10 @@ def check_settings(settings: Any) -> None:
     hints = get_type_hints(type(settings))
     for entry in fields(settings):
         hint = hints[entry.name]
-        hint = get_args(hint)[0] if isinstance(hint, UnionType) else hint  # of `int | None`
+        # the first of `int | None`, or of `float | tuple[float, float]`
+        hint = get_args(hint)[0] if isinstance(hint, UnionType) else hint
         kind, value = entry.metadata.get("kind") or KINDS.get(hint), getattr(settings, entry.name)
         if kind is not None and not (value is None and entry.default is None):
             value = kind.check(entry.name, value)
-            object.__setattr__(settings, entry.name, float(value) if hint is float else value)
+            whole = hint is float and isinstance(value, int)
+            object.__setattr__(settings, entry.name, float(value) if whole else value)

@@ -358,6 +358,7 @@ def test_training_takes_its_rules_as_options(run, tmp_path):
             16,
         ),
         *("--share", "a=1", "--licence", "mit", "--data-licence", "a=CC0", "--save-steps", 1),
+        *("--mlm-probability", "0.1,0.5", "--sentence-share", "a=0.5"),
         *("--out", tmp_path / "run"),
     )
     assert done.code == 0, done.err
@@ -369,9 +370,12 @@ def test_training_takes_its_rules_as_options(run, tmp_path):
         "unigram",
     ]
     assert (record["shares"], record["data_licences"]) == ({"a": 1}, {"a": "CC0"})
+    assert (record["mlm_probability"], record["sentence_shares"]) == ([0.1, 0.5], {"a": 0.5})
     for wrong, message in (
         (["--layers", "first"], "layers as 0,1,3,5"),
         (["--share", "a"], "--share NAME=NUMBER"),
+        (["--mlm-probability", "half"], "mlm_probability: expected a number"),
+        (["--mlm-probability", "0.5,0.1"], "the lower one first"),
     ):
         refused = run("train", "--corpus", "a=b.txt", "--out", tmp_path / "other", *wrong)
         assert refused.code == 2

@@ -92,6 +92,21 @@ def test_whole_words_are_chosen_together_at_the_same_rate(ids, vocabulary, unigr
     )  # words of several tokens widen the 3σ of single tokens
 
 
+def test_a_range_gives_each_row_its_own_share(ids, vocabulary, unigram):
+    rule, generator = Masking(mlm_probability=(0.1, 0.5)), np.random.default_rng(8)
+    ordinary = ids[~vocabulary.special[ids]]
+    rows = ordinary[: len(ordinary) // 2000 * 2000].reshape(-1, 2000)
+    shares = np.array(
+        [(mask(row, rule, vocabulary, unigram, generator)[1] != IGNORED).mean() for row in rows]
+    )
+    noise = 3 * np.sqrt(0.25 / 2000)
+    assert shares.min() > 0.1 - noise
+    assert shares.max() < 0.5 + noise
+    low, high = (shares < 0.2).mean(), (shares > 0.4).mean()
+    assert abs(low - 0.25) < 0.07  # 3σ of a quarter of 450 rows
+    assert abs(high - 0.25) < 0.07
+
+
 def test_the_same_generator_gives_the_same_masks_and_another_others(ids, vocabulary, unigram):
     first, second, other = (
         mask(ids[:1000], Masking(), vocabulary, unigram, np.random.default_rng(seed))[0] for seed in (6, 6, 7)
@@ -105,6 +120,8 @@ def test_the_same_generator_gives_the_same_masks_and_another_others(ids, vocabul
     [
         {"mlm_probability": 0.0},
         {"mlm_probability": 1.0},
+        {"mlm_probability": (0.5, 0.1)},
+        {"mlm_probability": (0.0, 0.5)},
         {"mask_replace_prob": 0.9, "random_replace_prob": 0.2},
         {"mask_replace_prob": -0.1},
     ],

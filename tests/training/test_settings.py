@@ -22,9 +22,23 @@ def test_a_file_is_read_and_overridden(tmp_path):
     assert settings.to_dict()["shares"] == {"a": 1.0}
 
 
+def test_mlm_probability_is_a_number_or_a_range(tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text("mlm_probability = [0.1, 0.5]\n")
+    settings = read_settings(path)
+    assert settings.masking.mlm_range == (0.1, 0.5)
+    assert Settings(**settings.to_dict()) == settings
+    assert read_settings(path, mlm_probability=0.2).masking.mlm_range == (0.2, 0.2)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("mlm_probability = [0.1]", "a range of two numbers"),
+        ('mlm_probability = [0.1, "half"]', "a range of two numbers"),
+        ("mlm_probability = [0.5, 0.1]", "the lower one first"),
+        ("mlm_probability = [0.1, 1.0]", "mlm_probability between"),
+        ('mlm_probability = "half"', "mlm_probability: expected a number"),
         ("stepz = 3", "unknown setting 'stepz'"),
         ('max_steps = "many"', "max_steps: expected a whole number"),
         ("max_steps = true", "max_steps: expected a whole number"),
@@ -49,6 +63,9 @@ def test_a_file_is_read_and_overridden(tmp_path):
         ('layers = ["a"]', "numbers of layers"),
         ('[shares]\na = "x"', "number as each"),
         ('shares = "a"', "shares: expected a value by corpus"),
+        ("sentence_shares = 0.4", "sentence_shares: expected a value by corpus"),
+        ("[sentence_shares]\na = 1.5", "sentence_shares of a: expected a number from 0 to 1"),
+        ("next_sentence = true\n[sentence_shares]\na = 0.5", "next-sentence prediction"),
     ],
 )
 def test_wrong_settings_are_refused_in_one_line(tmp_path, text, message):

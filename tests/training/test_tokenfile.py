@@ -27,7 +27,7 @@ def test_a_fresh_file_is_not_written_again_but_a_changed_text_is(tmp_path, toy_t
     text.write_text("the jax nax vax the nax .\n")
     corpus, home = Corpus("text", text), tmp_path / "tokens"
     first = tokenfile.write(corpus, toy_tokenizer, home, "toy")
-    monkeypatch.setattr(tokenfile, "_encoded", lambda *_: pytest.fail("the text was tokenised again"))
+    monkeypatch.setattr(tokenfile, "encoded", lambda *_: pytest.fail("the text was tokenised again"))
     assert (
         tokenfile.write(corpus, toy_tokenizer, home, "toy").document(0).tolist() == first.document(0).tolist()
     )

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
 import typer
 
+from unmask.values import ValueKind
+
 
 def with_settings(
     settings: type,
@@ -34,7 +36,9 @@ def with_settings(
         parameters = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
         for entry in chosen:
             default = changed.get(entry.name, entry.default)
-            kind = str if get_origin(hints[entry.name]) is Literal else hints[entry.name]
+            hint = hints[entry.name]
+            from_string = get_origin(hint) is Literal or _of_several_kinds(entry.metadata["kind"])
+            kind = str if from_string else hint
             option = _option(entry, default if may_be_absent else None)
             parameters.append(
                 inspect.Parameter(
@@ -56,4 +60,12 @@ def _option(entry: Field[Any], default: Any) -> Any:
     help = entry.metadata["help"]
     if default is not None and default != "" and not isinstance(default, bool):
         help = f"{help.removesuffix('.')} [default: {default}]."
+    kind = entry.metadata["kind"]
+    if _of_several_kinds(kind):
+        return typer.Option(*entry.metadata["flags"], help=help, parser=kind.parse, metavar="VALUE")
     return typer.Option(*entry.metadata["flags"], help=help)
+
+
+def _of_several_kinds(kind: ValueKind | None) -> bool:
+    """Whether values of several Python types are taken, so that only the kind can read a string."""
+    return kind is not None and kind.of is None

@@ -20,7 +20,7 @@ HELP = {entry.name: entry.metadata["help"] for entry in fields(Settings)}
 
 @with_settings(
     Settings,
-    leave_out=("corpora", "eval_corpora", "shares", "layers", "data_licences"),
+    leave_out=("corpora", "eval_corpora", "shares", "sentence_shares", "layers", "data_licences"),
     may_be_absent=True,
 )
 def train(
@@ -31,6 +31,7 @@ def train(
     corpus: Annotated[list[str] | None, typer.Option(help=HELP["corpora"])] = None,
     eval_corpus: Annotated[list[str] | None, typer.Option(help=HELP["eval_corpora"])] = None,
     share: Annotated[list[str] | None, typer.Option(help=HELP["shares"])] = None,
+    sentence_share: Annotated[list[str] | None, typer.Option(help=HELP["sentence_shares"])] = None,
     layers: Annotated[str | None, typer.Option("--layers", "-l", help=HELP["layers"])] = None,
     data_licence: Annotated[list[str] | None, typer.Option(help=HELP["data_licences"])] = None,
     settings: Annotated[
@@ -52,6 +53,7 @@ def train(
         corpora=tuple(corpus) if corpus else None,
         eval_corpora=tuple(eval_corpus) if eval_corpus else None,
         shares=_named(share, "--share", float),
+        sentence_shares=_named(sentence_share, "--sentence-share", float),
         layers=None if layers is None else _numbers(layers),
         data_licences=_named(data_licence, "--data-licence", str),
         **given,

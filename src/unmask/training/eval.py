@@ -52,10 +52,15 @@ class Score:
 
 
 def spread_rows(
-    source: RowSource, total: int, wanted: int, vocabulary: Vocabulary, unigram: Unigram
+    source: RowSource,
+    total: int,
+    wanted: int,
+    vocabulary: Vocabulary,
+    unigram: Unigram,
+    rule: Masking = RULE,
 ) -> EvalRows:
     """At most `wanted` masked rows, evenly spread over the `total` rows of an evaluation source."""
-    corruption = Corruption(RULE, vocabulary, unigram)
+    corruption = Corruption(rule, vocabulary, unigram)
     numbers = np.unique(np.linspace(0, total - 1, min(wanted, total)).round().astype(int))
     return [corruption(source.row(int(n), None), np.random.default_rng([SEED, int(n)])) for n in numbers]
 

@@ -4,8 +4,9 @@ BERT's rule (Devlin et al. 2019): 15% of the tokens are chosen, special tokens n
 become the mask token, 10% a random token and 10% stay. The random token is drawn here from the unigram
 distribution of the corpus, so that rare tokens are not taught to be common. The rates are free: 100/0/0 is
 the mask-only rule of domain adaptation, and a rate of 30 to 40% learns more from each forward pass (Wettig
-et al. 2023). Whole-word masking chooses words instead of tokens, at the same rate of tokens; each token of
-a chosen word then meets its own 80/10/10.
+et al. 2023). From a range of rates every row draws its own, uniformly: a model then meets texts with one
+blank and texts with many. Whole-word masking chooses words instead of tokens, at the same rate of tokens;
+each token of a chosen word then meets its own 80/10/10.
 """
 
 from __future__ import annotations
@@ -56,17 +57,22 @@ class Unigram:
 
 @dataclass(frozen=True)
 class Masking:
-    """The share of the tokens that is chosen, and of these the shares that are masked or made random."""
+    """The share of the tokens that is chosen, and of these the shares that are masked or made random.
 
-    mlm_probability: float = 0.15
+    A pair of shares is a range, from which each row draws its own.
+    """
+
+    mlm_probability: float | tuple[float, float] = 0.15
     mask_replace_prob: float = 0.8
     random_replace_prob: float = 0.1
     whole_word_mask: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.mlm_probability < 1:
+        low, high = self.mlm_range
+        if not 0 < low <= high < 1:
             raise UsageError(
-                f"expected an mlm_probability between 0 and 1, got {self.mlm_probability}: 0.15 is BERT's"
+                f"expected an mlm_probability between 0 and 1, or a range between them, got "
+                f"{self.mlm_probability}: 0.15 is BERT's"
             )
         if not (
             min(self.mask_replace_prob, self.random_replace_prob) >= 0
@@ -76,6 +82,17 @@ class Masking:
                 f"expected mask_replace_prob and random_replace_prob that sum to at most 1, got "
                 f"{self.mask_replace_prob} and {self.random_replace_prob}: BERT's are 0.8 and 0.1"
             )
+
+    @property
+    def mlm_range(self) -> tuple[float, float]:
+        """The lowest and the highest share of the tokens that is chosen in a row."""
+        given = self.mlm_probability
+        return given if isinstance(given, tuple) else (given, given)
+
+    def draw_mlm_probability(self, generator: np.random.Generator) -> float:
+        """The share of one row; a single number takes no draw."""
+        low, high = self.mlm_range
+        return low if low == high else float(generator.uniform(low, high))
 
 
 @dataclass(frozen=True)
@@ -109,10 +126,11 @@ def mask(
 ) -> tuple[Ids, Ids]:
     """Corrupt one row of ids [length]: the new ids, and the labels (`IGNORED` where nothing is predicted)."""
     allowed = ~vocabulary.special[ids]
+    rate = masking.draw_mlm_probability(generator)
     if masking.whole_word_mask:
-        chosen = _words(ids, masking.mlm_probability, vocabulary, generator) & allowed
+        chosen = _words(ids, rate, vocabulary, generator) & allowed
     else:
-        chosen = (generator.random(len(ids)) < masking.mlm_probability) & allowed
+        chosen = (generator.random(len(ids)) < rate) & allowed
     fate = generator.random(len(ids))
     hidden = chosen & (fate < masking.mask_replace_prob)
     replaced = chosen & ~hidden & (fate < masking.mask_replace_prob + masking.random_replace_prob)

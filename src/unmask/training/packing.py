@@ -4,8 +4,9 @@ A row of `max_length` tokens holds one or more segments, each `[CLS] text [SEP]`
 do not waste a row on padding. A segment's positions start at 0 and attention stays inside it (see
 `forward.py`): what the model learns of a segment is what it would learn of it alone. A document that does
 not fit goes on in another row; the rows are shuffled, too, so that a long document does not fill a batch by
-itself. The plan of an epoch is a pure function of the seed and the epoch, so that any row can be made at any
-time, which is what an exact resumption needs.
+itself. With `whole`, a text that fits into a row is never cut: it goes into the first of a few open rows
+that has room for it. The plan of an epoch is a pure function of the seed and the epoch, so that any row can
+be made at any time, which is what an exact resumption needs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numba
 import numpy as np
@@ -20,9 +22,23 @@ from numpy.typing import NDArray
 
 from unmask.errors import UsageError
 from unmask.training.settings import LEAST_LENGTH
-from unmask.training.tokenfile import TokenFile
+
+OPEN_ROWS = 32
+"""Rows that wait for a text that fits, where texts are kept whole: about 2% are then padding."""
 
 Ids = NDArray[np.int64]
+
+
+class TokenizedTexts(Protocol):
+    """Tokenised texts: the documents of a token file, or their sentences."""
+
+    def lengths(self) -> Ids:
+        """The number of tokens of every text."""
+        ...
+
+    def part(self, index: int, start: int, end: int) -> Ids:
+        """Some tokens of one text."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -64,17 +80,54 @@ def _plan(lengths: Ids, row_length: int, least: int, alone: bool) -> Ids:
     return plan[:count]
 
 
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _plan_whole(lengths: Ids, row_length: int, open_rows: int) -> Ids:
+    """As `_plan`, but first-fit: only a text that is longer than a row is cut, and its rest fits in again.
+
+    Rows are open side by side, so the plan is not in their order.
+    """
+    plan = np.empty((np.sum(lengths // (row_length - 2)) + len(lengths) + 1, 4), dtype=np.int64)
+    rows, rooms = np.full(open_rows, -1), np.zeros(open_rows, dtype=np.int64)
+    count, row = 0, 0
+    for document in range(len(lengths)):
+        start = 0
+        while start < lengths[document]:
+            end = min(lengths[document], start + row_length - 2)
+            size, place = end - start + 2, 0
+            while place < open_rows and rooms[place] < size:
+                place += 1
+            if place == open_rows:  # a new row for the fullest of the open ones
+                place = int(np.argmin(rooms))
+                rows[place], rooms[place] = row, row_length
+                row += 1
+            plan[count, 0], plan[count, 1], plan[count, 2], plan[count, 3] = rows[place], document, start, end
+            count += 1
+            rooms[place] -= size
+            start = end
+    return plan[:count]
+
+
 class Packing:
-    """The rows of a token file, epoch after epoch, each epoch in its own random order."""
+    """The rows of tokenised texts, epoch after epoch, each epoch in its own random order."""
 
     def __init__(
-        self, tokens: TokenFile, documents: Ids, max_length: int, marks: Marks, *, alone: bool = False
+        self,
+        tokens: TokenizedTexts,
+        documents: Ids,
+        max_length: int,
+        marks: Marks,
+        *,
+        alone: bool = False,
+        whole: bool = False,
     ) -> None:
-        """`documents` are the ones to draw from; `alone` gives each segment a row of its own."""
+        """`documents` are the ones to draw from.
+
+        `alone` gives each segment a row of its own; `whole` cuts no text that fits into a row.
+        """
         if max_length < LEAST_LENGTH:
             raise UsageError(f"expected a max_length of at least {LEAST_LENGTH} tokens, got {max_length}")
         self.tokens, self.documents, self.max_length = tokens, documents, max_length
-        self.marks, self.alone = marks, alone
+        self.marks, self.alone, self.whole = marks, alone, whole
         self._epoch = lru_cache(maxsize=2)(self._make_epoch)
         self._ends: dict[int | None, list[int]] = {}  # by seed, where each epoch that was seen ends
 
@@ -98,7 +151,12 @@ class Packing:
         generator = None if seed is None else np.random.default_rng([seed, epoch])
         if generator is not None:
             order = generator.permutation(order)
-        plan = _plan(self.tokens.lengths()[order], self.max_length, LEAST_LENGTH, self.alone)
+        lengths = self.tokens.lengths()[order]
+        if self.whole and not self.alone:
+            plan = _plan_whole(lengths, self.max_length, OPEN_ROWS)
+            plan = plan[np.argsort(plan[:, 0], kind="stable")]
+        else:
+            plan = _plan(lengths, self.max_length, LEAST_LENGTH, self.alone)
         rows = int(plan[-1, 0]) + 1
         bounds = np.searchsorted(plan[:, 0], np.arange(rows + 1))
         return plan, order, bounds, np.arange(rows) if generator is None else generator.permutation(rows)

@@ -24,6 +24,7 @@ from unmask.training.eval import EvalRows, spread_rows
 from unmask.training.masking import Unigram, Vocabulary
 from unmask.training.packing import Marks, Packing
 from unmask.training.sentence_pairs import SentencePairs
+from unmask.training.sentences import SentenceCorpus, Sentences
 from unmask.training.settings import Settings
 from unmask.training.tokenfile import TokenFile, about_tokens, closing_id, mixture, split, write
 from unmask.training.tokenizer import BOUNDLESS, run_tokenizer
@@ -56,6 +57,7 @@ def prepare_data(settings: Settings, directory: Path) -> TrainingData:
     for text in (*texts, *eval_texts):
         text.check_readable()  # before anything else is found missing
     _refuse_trained_on(texts, eval_texts)
+    _refuse_unknown_corpus(settings, texts)
     tokenizer, kept = run_tokenizer(settings, texts, directory)
     vocabulary = Vocabulary.of(tokenizer)
     files = {text.name: _tokens(text, tokenizer, directory) for text in texts}
@@ -63,11 +65,18 @@ def prepare_data(settings: Settings, directory: Path) -> TrainingData:
     unigram = Unigram.of(mixed * 1e9, tokenizer.all_special_ids)
 
     sources: dict[str, RowSource] = {}
+    source_shares: dict[str, float] = {}
     domains: dict[str, EvalRows] = {}
     eval_tokens: dict[str, int] = {}
-    for name, file in files.items():
+    for text in texts:
+        name, file = text.name, files[text.name]
         trained, held = split(file, settings.eval_one_in, offset=settings.eval_one_in // 2)
+        in_sentences = settings.sentence_shares.get(name, 0.0)
         sources[name] = _source(settings, tokenizer, file, trained)
+        source_shares[name] = shares[name] * (1 - in_sentences)
+        if in_sentences > 0:
+            sources[f"{name}/sentences"] = _sentences(settings, tokenizer, text, trained, directory)
+            source_shares[f"{name}/sentences"] = shares[name] * in_sentences
         if len(held):
             domains[name] = _eval_rows(settings, tokenizer, file, held, vocabulary, unigram)
     for text in eval_texts:
@@ -80,7 +89,7 @@ def prepare_data(settings: Settings, directory: Path) -> TrainingData:
     _refuse_short(settings, files)
     corruption = Corruption(settings.masking, vocabulary, unigram)
     length = settings.max_steps * settings.batch_size
-    rows = MixedRows(sources, shares, corruption, length=length, seed=settings.seed)
+    rows = MixedRows(sources, source_shares, corruption, length=length, seed=settings.seed)
     sizes = {name: int(file.ids.size) for name, file in files.items()}
     return TrainingData(tokenizer, vocabulary, unigram, shares, sizes, eval_tokens, rows, domains, kept)
 
@@ -171,6 +180,20 @@ def _source(settings: Settings, tokenizer: Any, file: TokenFile, documents: Any)
     return Packing(file, documents, settings.max_length, _marks(tokenizer), alone=not settings.packing)
 
 
+def _sentences(settings: Settings, tokenizer: Any, text: Corpus, documents: Any, directory: Path) -> Packing:
+    """The rows of single sentences, from the documents that are trained on."""
+    file = _tokens(SentenceCorpus(text.name, text.path), tokenizer, directory / "sentences")
+    found = Sentences.of(file, documents, closing_id(tokenizer))
+    return Packing(
+        found,
+        np.arange(len(found.starts)),
+        settings.max_length,
+        _marks(tokenizer),
+        alone=not settings.packing,
+        whole=True,
+    )
+
+
 def _eval_rows(
     settings: Settings,
     tokenizer: Any,
@@ -193,6 +216,13 @@ def _refuse_trained_on(texts: list[Corpus], eval_texts: list[Corpus]) -> None:
                     f"{text.path} is evaluated on as {text.name!r} and trained on as {other.name!r}: "
                     "evaluate on another text, or on a part of this one with eval_one_in"
                 )
+
+
+def _refuse_unknown_corpus(settings: Settings, texts: list[Corpus]) -> None:
+    names = [text.name for text in texts]
+    unknown = sorted(set(settings.sentence_shares) - set(names))
+    if unknown:
+        raise UsageError(f"sentence_shares: expected corpora among {', '.join(names)}, got {unknown[0]!r}")
 
 
 def _refuse_tiny(settings: Settings, files: Mapping[str, TokenFile]) -> None:

@@ -38,7 +38,7 @@ MAY_CHANGE = (
 TRAINING = Kind(
     "training run",
     may_change=frozenset(MAY_CHANGE),
-    prepared=("tokenizer", "tokenizer.partial", "tokens", "full"),
+    prepared=("tokenizer", "tokenizer.partial", "tokens", "full", "sentences"),
     earlier=(NAME, frozenset({"corpora", "steps"})),
 )
 

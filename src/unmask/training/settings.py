@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import UsageError
-from unmask.values import Real, Several, Text, Whole, Word, check_settings, setting
+from unmask.values import Either, Interval, Real, Several, Text, Whole, Word, check_settings, setting
 
 if TYPE_CHECKING:
     from unmask.training.compatibility import Compatibility
@@ -72,11 +72,18 @@ class Settings:
     )
 
     max_length: int = setting(128, "Tokens per row, special ones included.", kind=Whole(LEAST_LENGTH))
+    sentence_shares: Mapping[str, float] = setting(
+        dict, "NAME=SHARE of a corpus's rows that are made of single sentences. Repeatable."
+    )
     packing: bool = setting(
         True, "Several short documents per row, attention kept apart, or each alone.", "--packing/--alone"
     )
     next_sentence: bool = setting(False, "Learn next-sentence prediction too.")
-    mlm_probability: float = setting(0.15, "Share of the tokens that are predicted.")
+    mlm_probability: float | tuple[float, float] = setting(
+        0.15,
+        "Share of the tokens that are predicted; LOW,HIGH draws it anew for every row.",
+        kind=Either(Real(), Interval()),
+    )
     mask_replace_prob: float = setting(0.8, "Of these, how many become the mask token; mask-only: 1.")
     random_replace_prob: float = setting(0.1, "And how many a random token; the rest stay; mask-only: 0.")
     whole_word_mask: bool = setting(False, "Choose words instead of tokens.")
@@ -119,11 +126,18 @@ class Settings:
             raise UsageError(
                 "expected an eval_one_in of 0, or 2 and more: one document in 1 leaves none to train on"
             )
-        for name in ("shares", "data_licences"):
+        for name in ("shares", "sentence_shares", "data_licences"):
             if not isinstance(getattr(self, name), Mapping):
                 raise UsageError(f"{name}: expected a value by corpus, got {getattr(self, name)!r}")
         if not all(isinstance(share, int | float) for share in self.shares.values()):
             raise UsageError(f"expected a number as each corpus's share, got {dict(self.shares)}")
+        for name, share in self.sentence_shares.items():
+            Real(0, 1).check(f"sentence_shares of {name}", share)
+        if self.sentence_shares and self.next_sentence:
+            raise UsageError(
+                "next-sentence prediction makes rows of two texts, got sentence_shares too: leave one of "
+                "them out"
+            )
         saved = math.ceil(self.max_steps / self.save_steps)
         if not 1 <= self.average_checkpoints <= saved:
             raise UsageError(

@@ -77,7 +77,7 @@ def write(corpus: Corpus, tokenizer: Any, directory: Path, origin: str) -> Token
     starts = [0]
     counts = np.zeros(size, dtype=np.int64)
     with (directory / "ids.bin").open("wb") as stream:
-        for ids in _encoded(corpus.documents(), tokenizer):
+        for ids in encoded(corpus.documents(), tokenizer):
             if len(ids):
                 stream.write(ids.astype(dtype).tobytes())
                 counts += np.bincount(ids, minlength=size)
@@ -117,17 +117,17 @@ def closing_id(tokenizer: Any) -> int:
     return int(tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id)
 
 
-def _encoded(documents: Iterable[Document], tokenizer: Any) -> Iterator[NDArray[np.int64]]:
+def encoded(documents: Iterable[Document], tokenizer: Any) -> Iterator[NDArray[np.int64]]:
     """Each document's ids, with a separator between two of its paragraphs."""
     separator = [closing_id(tokenizer)]
     stream = iter(documents)
     while batch := list(islice(stream, BATCH)):
         paragraphs = [paragraph for document in batch for paragraph in document]
         # verbose=False: a paragraph longer than the window is cut into rows later, nothing to warn of
-        encoded = iter(tokenizer(paragraphs, add_special_tokens=False, verbose=False)["input_ids"])
+        tokenized = iter(tokenizer(paragraphs, add_special_tokens=False, verbose=False)["input_ids"])
         for document in batch:
             ids: list[int] = []
-            for part in (part for part in islice(encoded, len(document)) if part):
+            for part in (part for part in islice(tokenized, len(document)) if part):
                 ids += separator + part if ids else part
             yield np.asarray(ids, dtype=np.int64)
 
