@@ -28,7 +28,7 @@ TOKENS = 400
 
 @pytest.fixture(scope="module")
 def english():
-    return load("english")
+    return load("english", pair_head=None)
 
 
 @pytest.fixture(scope="module")
