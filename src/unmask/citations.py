@@ -25,7 +25,7 @@ USES = {
     "r2l": ("torroba2023",),
     "mixture": ("torroba2023", "heckerman2000"),
     "grid": AG,
-    "chain": ("torroba2023",),
+    "chain": ("torroba2023", "uria2014"),
     "tree": ("chow1968", "pearl1988"),
     "learned": ("saunders1998", "efraimidis2006", "duffield2007", "horvitz1952"),
     # scores of sentences

@@ -89,7 +89,7 @@ def test_broken_tags_at_evaluation_are_named_or_mended(tmp_path, models, run):
     )
     mended = run("finetune", "evaluate", models["tag"], tmp_path / "e.conll", "--repair", "--json")
     assert json.loads(mended.out)["notes"] == [
-        f"{tmp_path / 'e.conll'}: 1 sentences broke the scheme bio and were repaired"
+        f"{tmp_path / 'e.conll'}: repaired 1 sentence that broke the scheme bio"
     ]
 
 
