@@ -13,11 +13,12 @@ from typing import Unpack
 import torch
 
 from unmask.errors import UsageError
-from unmask.inference.infer import infer
+from unmask.inference.infer import conditionals, infer, joint_of
 from unmask.inference.query import Query, QueryKeywords, TableKeywords, takes_query
 from unmask.joints.joint import Block, Filling, Joint
 from unmask.joints.pair import PairJoint
-from unmask.joints.registry import CONSTRUCTIONS, construct
+from unmask.joints.registry import CONSTRUCTIONS
+from unmask.joints.targets import TargetJoint
 from unmask.models.load import load
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
@@ -91,16 +92,19 @@ def compare(
     mlm: MaskedLM | None = None,
     progress: Progress = silent,
     **query: Unpack[TableKeywords],
-) -> dict[str, PairJoint]:
+) -> dict[str, PairJoint | TargetJoint]:
     """Return every construction's joint for one text with two blanks, made from the same conditionals."""
     for name in set(query) - TableKeywords.__optional_keys__:
         raise UsageError(f"compare makes every construction and takes no '{name}': leave it out")
-    one = replace(Query.of(text, query), method="product", options={})
-    joint = _joint_of_text(one, _parse_pair, mlm, progress)
-    assert isinstance(joint, PairJoint)
+    one = Query.of(text, query)
+    mlm = mlm or load()
+    cloze = _parse_pair(one.text, mlm.vocabulary, mlm.window, truncate=one.truncate)
+    table = conditionals(mlm, cloze, one, progress)
     joints = {}
     for method in progress.over(list(CONSTRUCTIONS), total=len(CONSTRUCTIONS), stage="constructions"):
-        joints[method] = construct(method, joint.conditionals)
+        joint = joint_of(table, replace(one, method=method, options={}))
+        assert isinstance(joint, PairJoint | TargetJoint)
+        joints[method] = joint
     return joints
 
 

@@ -97,11 +97,18 @@ def show(answer: dict[str, Any]) -> None:
         if blanks > 1
         else "the model's answer for one blank"
     )
+    columns, numbers = ["", "probability", "log", "tokens", "text"], {0, 1, 2}
     rows = [
         [str(i), percent(f["log_prob"]), f"{f['log_prob']:.3f}", "  ".join(f["tokens"]), f["text"]]
         for i, f in enumerate(answer["fillings"], 1)
     ]
-    print_table(title, ["", "probability", "log", "tokens", "text"], rows, numbers={0, 1, 2})
+    if "targets_log_prob" in answer:
+        title += ", among the targets"
+        columns.insert(3, "among all tokens")
+        for row, filling in zip(rows, answer["fillings"], strict=True):
+            row.insert(3, percent(filling["unrestricted_log_prob"]))
+        numbers.add(3)
+    print_table(title, columns, rows, numbers=numbers)
     if answer["entropy"] is None:
         say(basis(answer))
         return
@@ -110,5 +117,7 @@ def show(answer: dict[str, Any]) -> None:
         line += f", mutual information {answer['mutual_information']:.3f} nats"
     if answer["mass_outside_candidates"] is not None:
         line += f", {100 * answer['mass_outside_candidates']:.1f} % of the joint outside the candidates"
+    if answer.get("targets_log_prob") is not None:
+        line += f"; the targets hold {percent(answer['targets_log_prob'])} of the joint over all tokens"
     say(line)
     say(basis(answer))

@@ -12,9 +12,12 @@ import typer
 
 from unmask.errors import UsageError
 from unmask.inference.query import DEFAULTS, SPECS, Options
+from unmask.inference.target_lists import TargetLists, parse_targets
 from unmask.values import Several, Truth, Whole
 
 Command = Callable[..., None]
+WRITTEN_AS = {"options": "NAME=VALUE", "targets": "WORD,WORD"}
+"""How a command line writes the values of a list."""
 
 
 def query_options(*names: str) -> Callable[[Command], Command]:
@@ -67,9 +70,9 @@ def _parameter(name: str) -> Parameter:
         of = bool
     elif isinstance(spec.kind, Whole):
         of, option = int, option | {"min": spec.kind.minimum, "max": spec.kind.maximum}
-    elif isinstance(spec.kind, Several | Options):
+    elif isinstance(spec.kind, Several | Options | TargetLists):
         of, default = list[str] | None, None
-        option |= {"metavar": "NAME=VALUE"} if name == "options" else {}
+        option |= {"metavar": WRITTEN_AS[name]} if name in WRITTEN_AS else {}
     kind = Annotated[of, typer.Option(*spec.flags, **option)]
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
@@ -80,6 +83,8 @@ def _read(name: str, given: Any) -> Any:
         return DEFAULTS[name]
     if name == "options":
         return parse_options(given)
+    if name == "targets":
+        return parse_targets(given)
     return SPECS[name].kind.parse(given) if isinstance(given, str) else given
 
 

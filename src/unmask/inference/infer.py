@@ -17,9 +17,11 @@ from unmask.inference.cross import cross_conditionals
 from unmask.inference.exact import exact_conditionals
 from unmask.inference.query import Query, SupportChoice
 from unmask.inference.resolve import check_pair_tables, is_of_pairs, kept_tokens, supports_of, tokens_of
+from unmask.inference.targets import restricted, target_joint, targets_of
 from unmask.joints.joint import Joint
 from unmask.joints.registry import construct
 from unmask.joints.table import TokenDistribution
+from unmask.joints.targets import TargetJoint
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.tables.pair_conditionals import PairConditionals
@@ -31,9 +33,22 @@ LARGEST_AUTO_EXACT = 512
 
 
 def infer(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progress = silent) -> Joint:
-    """Return the joint of a cloze's blanks, however many there are."""
+    """Return the joint of a cloze's blanks, however many, restricted to targets if any are given."""
+    if query.targets is None:
+        return _unrestricted(mlm, cloze, query, progress)
+    return joint_of_targets(mlm, cloze, query, progress)
+
+
+def joint_of_targets(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progress = silent) -> TargetJoint:
+    """Return the joint of a cloze's blanks restricted to the query's targets."""
+    return target_joint(
+        cloze, query, mlm.window, lambda text, asked: _unrestricted(mlm, text, asked, progress)
+    )
+
+
+def _unrestricted(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progress) -> Joint:
     if is_of_pairs(query, cloze):
-        return joint_of(conditionals(mlm, cloze, query, progress), query)
+        return _constructed(conditionals(mlm, cloze, query, progress), query)
     return joint_of_blanks(mlm, cloze, query, progress)
 
 
@@ -86,8 +101,18 @@ def _one_blank(
     return TokenDistribution(logits.log_softmax(0), tokens, method="mlm", diagnostics=known, cloze=cloze)
 
 
-def joint_of(table: PairConditionals | TokenDistribution, query: Query) -> Joint:
-    """Make the joint of a cloze from what the model said."""
+def joint_of(table: PairConditionals | TokenDistribution | TargetJoint, query: Query) -> Joint:
+    """Make the joint of a cloze from what the model said, restricted to targets of one token each."""
+    if isinstance(table, TargetJoint):
+        return table
+    joint = _constructed(table, query)
+    if query.targets is None:
+        return joint
+    assert joint.cloze is not None
+    return restricted(joint, targets_of(query, joint.cloze))
+
+
+def _constructed(table: PairConditionals | TokenDistribution, query: Query) -> Joint:
     if isinstance(table, TokenDistribution):
         for name in query.options:
             raise UsageError(f"one blank needs no construction, so it has no option '{name}'")

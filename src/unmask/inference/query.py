@@ -16,6 +16,7 @@ from inspect import Parameter, cleandoc, signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from unmask.errors import UsageError
+from unmask.inference.target_lists import TargetLists
 from unmask.values import Either, Several, Spec, Text, Truth, ValueKind, Whole, Word, token_kind
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Candidates = int | Literal["auto", "all"]
 Completion = Literal["learned", "plain"]
 SupportChoice = int | Literal["auto", "words", "all"]
+Targets = Sequence["Token"] | Sequence[Sequence["Token"]]
 LARGEST_SEED = 2**63 - 1
 
 
@@ -114,6 +116,15 @@ class Query:
             "--include",
         ),
     )
+    targets: Targets | None = field(
+        default=None,
+        metadata=_spec(
+            TargetLists(),
+            "The words that a blank may hold, of any number of tokens: one list for all blanks, or one per "
+            "blank.",
+            "--targets",
+        ),
+    )
     seed: int = field(
         default=0, metadata=_spec(Whole(0, LARGEST_SEED), "Seed of whatever is drawn at random.", "--seed")
     )
@@ -161,6 +172,7 @@ class TableKeywords(TypedDict, total=False):
     completion: Completion
     support: SupportChoice
     include: Sequence[Token]
+    targets: Targets | None
     seed: int
     truncate: bool
 
