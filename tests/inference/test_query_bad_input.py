@@ -16,7 +16,7 @@ HALF = "\ud800"
 """Half of a character: JSON and a terminal with broken bytes hand over such strings."""
 
 WRONG = {
-    "text": [None, 3, 1.5, True, b"The [MASK]", ["The [MASK]"], {"a": 1}, f"The [MASK] {HALF}"],
+    "text": [None, 3, 1.5, True, b"The [MASK]", [], ["The [MASK]", 3], {"a": 1}, f"The [MASK] {HALF}"],
     "method": [None, 3, True, "", "magic", HALF, ["ag"], {"ag": 1}],
     "options": [
         3,
