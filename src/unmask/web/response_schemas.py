@@ -50,6 +50,9 @@ class TextResponse(BaseModel):
         description="Left-out error of the completion, nats."
     )
     estimated_error: float | None = Field(None, description="What that does to log q of likely pairs, nats.")
+    estimated_from: str | None = Field(
+        None, description="Whether candidates left out or the pair head say so."
+    )
     ungrouped: list[int] | None = Field(
         None, description="Tokens of each blank with a row or column of their own."
     )
