@@ -7,6 +7,7 @@ and the model, method, candidates, seed and errors that it rests on.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from unmask.joints.joint import Filling, Joint
 from unmask.joints.metrics import average_kl, incompatibility
 from unmask.joints.pair import PairJoint
 from unmask.joints.registry import construct
+from unmask.joints.targets import TargetJoint
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 
@@ -30,6 +32,7 @@ def fill_answer(joint: Joint, mlm: MaskedLM, top: int) -> dict[str, Any]:
         **_context(joint, mlm),
         **_shape(joint),
         "mass_outside_candidates": joint.mass_outside_candidates(),
+        **({"targets_log_prob": joint.targets_log_prob} if isinstance(joint, TargetJoint) else {}),
         "fillings": fillings,
     }
 
@@ -91,7 +94,7 @@ def sample_answer(joint: Joint, mlm: MaskedLM, n: int, seed: int) -> dict[str, A
 
 
 def compare_answer(
-    joints: dict[str, PairJoint], mlm: MaskedLM, top: int, progress: Progress = silent
+    joints: Mapping[str, PairJoint | TargetJoint], mlm: MaskedLM, top: int, progress: Progress = silent
 ) -> dict[str, Any]:
     """Return every construction's answer, and how far each is from the independent one."""
     product = joints["product"]
@@ -102,7 +105,7 @@ def compare_answer(
         rows[name] = {
             **_shape(joint),
             "kl_from_product": float(kl_divergence(joint, product)),
-            "average_kl": average_kl(joint),
+            "average_kl": average_kl(_of_all_tokens(joint)),
             "mass_outside_candidates": joint.mass_outside_candidates(),
             "agrees_with_product": fillings[0].ids == independent.ids,
             **_made_by(joint),
@@ -110,7 +113,7 @@ def compare_answer(
         }
     return {
         **_shared_context(product, mlm),
-        "incompatibility": incompatibility(product.conditionals),
+        "incompatibility": incompatibility(_of_all_tokens(product).conditionals),
         "methods": rows,
     }
 
@@ -170,7 +173,7 @@ def conditional_answer(
     }
 
 
-def map_answer(joints: dict[str, PairJoint], mlm: MaskedLM, size: int) -> dict[str, Any]:
+def map_answer(joints: Mapping[str, Joint], mlm: MaskedLM, size: int) -> dict[str, Any]:
     """Return the joint probabilities of the likeliest tokens of both blanks, the same ones for every joint.
 
     The tokens are those whose marginals, averaged over the joints, are the largest.
@@ -218,13 +221,22 @@ def token_answer(mlm: MaskedLM, token_id: int) -> dict[str, Any]:
 
 def filling_answer(filling: Filling) -> dict[str, Any]:
     """Return one filling."""
+    beside = filling.unrestricted_log_prob
     return {
         "tokens": list(filling.tokens),
         "ids": list(filling.ids),
         "text": filling.text,
         "log_prob": filling.log_prob,
         "probability": math.exp(filling.log_prob),
+        **({} if beside is None else {"unrestricted_log_prob": beside}),
     }
+
+
+def _of_all_tokens(joint: PairJoint | TargetJoint) -> PairJoint:
+    """Return a pair's joint as it was before it was restricted to targets."""
+    pair = joint.source if isinstance(joint, TargetJoint) else joint
+    assert isinstance(pair, PairJoint)
+    return pair
 
 
 def _shape(joint: Joint) -> dict[str, Any]:

@@ -16,7 +16,7 @@ HALF = "\ud800"
 """Half of a character: JSON and a terminal with broken bytes hand over such strings."""
 
 WRONG = {
-    "text": [None, 3, 1.5, True, b"The [MASK]", ["The [MASK]"], {"a": 1}, f"The [MASK] {HALF}"],
+    "text": [None, 3, 1.5, True, b"The [MASK]", [], ["The [MASK]", 3], {"a": 1}, f"The [MASK] {HALF}"],
     "method": [None, 3, True, "", "magic", HALF, ["ag"], {"ag": 1}],
     "options": [
         3,
@@ -54,6 +54,31 @@ WRONG = {
         [-1],
         [HALF],
         [["man"]],
+    ],
+    "targets": [
+        3,
+        True,
+        "he",
+        b"he",
+        {"he": 1},
+        [],
+        [[]],
+        [["he"], []],
+        ["he", 3],
+        ["he", ["she"]],
+        [["he"], "she"],
+        [["he", 3], ["was"]],
+        [["he"], [None]],
+        [[["he"]]],
+        ["he", "she", "he"],
+        [["he", "he"], ["was"]],
+        [5, 5],
+        [1.5],
+        [True],
+        [-1],
+        [""],
+        [" "],
+        [HALF],
     ],
     "seed": [None, -1, 2**63, 1.5, True, "0", [0], {"seed": 0}],
     "truncate": [None, 0, 1, "yes", "true", [True], 1.0],
@@ -131,6 +156,9 @@ def spelled(field: str, value: object) -> list[str] | None:
         wrong = value if isinstance(value, dict) and 1 not in value else {"": value}
         ((name, one),) = wrong.items()
         return None if one in (True, "") or isinstance(one, list) else ["--option", f"{name}={one}"]
+    if field == "targets":
+        words = {"he": ["he,"], "3": ["he,she,he"]}.get(str(value))  # an empty word, a word twice
+        return ["--targets", *words] if words else ["--targets", ""] if value == [""] else None
     if field == "include":
         return ["--include", ""] if value == [""] else None
     if field == "truncate":
@@ -195,6 +223,11 @@ def test_http(field, value, given, blanks, client) -> None:
         {"include": [10**9]},
         {"include": ["[SEP]"]},
         {"include": ["\ud800"]},
+        {"targets": ["\u2603"]},
+        {"targets": ["man", "[SEP]"]},
+        {"targets": [10**9]},
+        {"targets": [["man"], ["is"], ["at"], ["a"]]},
+        {"targets": ["man", "MAN"]},
     ],
     ids=str,
 )

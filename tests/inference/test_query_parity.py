@@ -27,9 +27,12 @@ EVALUATED = {
     "method": "methods",
     "options": "methods",  # hcb:order=ba
     "include": "methods",  # the pivots that they name
+    "targets": "support",  # the true words of an example are any
     "truncate": "data",  # a sentence that is too long is left out
 }
 """Fields of a query that are other settings of an evaluation."""
+OF_ALL_TOKENS = ("explain", "Conditional", "Map", "Compatibility")
+"""Commands and requests that are about the joint over all tokens, and take no targets."""
 OWN_TEXT = ("score", "sample")
 """Commands whose text may also be a file, or be missing."""
 
@@ -77,7 +80,7 @@ def test_command_line(name: str, field: str) -> None:
     if name == "evaluate" and field in EVALUATED:
         assert EVALUATED[field] in known
         return
-    if name == "compare" and field in OF_ONE_METHOD:
+    if (name == "compare" and field in OF_ONE_METHOD) or (name in OF_ALL_TOKENS and field == "targets"):
         assert field not in known
         return
     parameter = known[field]
@@ -97,7 +100,8 @@ QUESTIONS = ("Fill", "Score", "Sample", "Compare", "Conditional", "Map", "Compat
 def test_http(name: str, field: str) -> None:
     schemas = pytest.importorskip("unmask.web.request_schemas")
     known = getattr(schemas, f"{name}Request").model_fields
-    if name in ("Compare", "Map") and field in OF_ONE_METHOD:
+    left_out = OF_ONE_METHOD if name in ("Compare", "Map") else ()
+    if field in left_out or (name in OF_ALL_TOKENS and field == "targets"):
         assert field not in known
         return
     if (name, field) == ("Score", "text"):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from unmask.models.masked_lm import MaskedLM
 
 
-@query_options("text", "candidates", "completion", "support", "include", "seed", "truncate")
+@query_options("text", "candidates", "completion", "support", "include", "targets", "seed", "truncate")
 def compare(
     source: o.ModelOptions,
     top: o.Top = 3,

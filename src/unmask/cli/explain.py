@@ -13,7 +13,7 @@ from unmask.inference.query import SPECS, Query
 from unmask.values import plural
 
 
-@query_options(*SPECS)
+@query_options(*[name for name in SPECS if name != "targets"])
 def explain(
     source: o.ModelOptions,
     json: o.Json = False,

@@ -89,7 +89,13 @@ def print_fillings(title: str, fillings: list[dict[str, Any]], join: Callable[[A
         ]
         for i, f in enumerate(fillings, 1)
     ]
-    print_table(title, ["", "probability", "log", "tokens", "text"], rows, numbers={0, 1, 2})
+    columns, numbers = ["", "probability", "log", "tokens", "text"], {0, 1, 2}
+    if any("unrestricted_log_prob" in filling for filling in fillings):
+        columns.insert(3, "among all tokens")
+        numbers.add(3)
+        for row, filling in zip(rows, fillings, strict=True):
+            row.insert(3, percent(filling["unrestricted_log_prob"]))
+    print_table(title, columns, rows, numbers=numbers)
 
 
 def show(answer: dict[str, Any]) -> None:
@@ -100,6 +106,8 @@ def show(answer: dict[str, Any]) -> None:
         if blanks > 1
         else "the model's answer for one blank"
     )
+    if "targets_log_prob" in answer:
+        title += ", among the targets"
     print_fillings(title, answer["fillings"], str)
     if answer["entropy"] is None:
         say(basis(answer))
@@ -109,5 +117,7 @@ def show(answer: dict[str, Any]) -> None:
         line += f", mutual information {answer['mutual_information']:.3f} nats"
     if answer["mass_outside_candidates"] is not None:
         line += f", {100 * answer['mass_outside_candidates']:.1f} % of the joint outside the candidates"
+    if answer.get("targets_log_prob") is not None:
+        line += f"; the targets hold {percent(answer['targets_log_prob'])} of the joint over all tokens"
     say(line)
     say(basis(answer))

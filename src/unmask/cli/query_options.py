@@ -12,8 +12,11 @@ import typer
 
 from unmask.errors import UsageError
 from unmask.inference.query import DEFAULTS, SPECS
+from unmask.inference.target_lists import parse_targets
 
 Command = Callable[..., None]
+WRITTEN_AS = {"options": "NAME=VALUE", "targets": "WORD,WORD"}
+"""How a command line writes the values of a list."""
 
 
 def query_options(*names: str) -> Callable[[Command], Command]:
@@ -69,7 +72,7 @@ def _parameter(name: str) -> Parameter:
         of, option = int, option | {"min": bounds["minimum"], "max": bounds.get("maximum")}
     elif spec.kind.of in (tuple, dict):
         of, default = list[str] | None, None
-        option |= {"metavar": "NAME=VALUE"} if name == "options" else {}
+        option |= {"metavar": WRITTEN_AS[name]} if name in WRITTEN_AS else {}
     kind = Annotated[of, typer.Option(*spec.flags, **option)]
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
@@ -80,6 +83,8 @@ def _read(name: str, given: Any) -> Any:
         return DEFAULTS[name]
     if name == "options":
         return parse_options(given)
+    if name == "targets":
+        return parse_targets(given)
     return SPECS[name].kind.parse(given) if isinstance(given, str) else given
 
 

@@ -39,7 +39,7 @@ Energy = Annotated[
 
 
 MARKOV_OPTIONS = ("chains", "burn_in", "thin", "energy")
-JOINT_OPTIONS = ("options", "completion", "include")
+JOINT_OPTIONS = ("options", "completion", "include", "targets")
 UNUSED = {
     "joint": MARKOV_OPTIONS,
     "chain": (*MARKOV_OPTIONS, "completion"),

@@ -44,7 +44,7 @@ def score(
     if path is not None:
         o.refuse_given(
             ctx,
-            ("method", "options", "completion", "include", "seed"),
+            ("method", "options", "completion", "include", "targets", "seed"),
             f"is for words in braces, and {text} is a file",
         )
         check_workers(workers, ray)

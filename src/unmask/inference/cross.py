@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -52,6 +52,7 @@ from unmask.inference.exact import Supports, answers, check_pair, decoded
 from unmask.inference.kernel_ridge import KernelRidge
 from unmask.inference.pair_guess import PairGuess, check_has_head
 from unmask.inference.query import Completion
+from unmask.inference.shared_passes import Fillings, Steps, masked_states, run_together
 from unmask.inference.weighted_sampling import draw
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
@@ -107,8 +108,15 @@ class Side:
         return len(self.evaluated) < len(self.support)
 
 
-@torch.inference_mode()
 def cross_conditionals(
+    mlm: MaskedLM, *question: Any, progress: Progress = silent, **options: Any
+) -> PairConditionals:
+    """Ask the model about `candidates` tokens per side and complete the rest, as `cross_steps` says."""
+    return run_together(mlm, [cross_steps(mlm, *question, **options)], progress)[0]
+
+
+@torch.inference_mode()
+def cross_steps(
     mlm: MaskedLM,
     cloze: Cloze,
     supports: Supports,
@@ -119,9 +127,9 @@ def cross_conditionals(
     ungrouped: int | None = None,
     tolerance: float = TOLERANCE,
     seed: int = 0,
-    progress: Progress = silent,
-) -> PairConditionals:
-    """Ask the model about `candidates` tokens per side and complete the rest.
+    states: Tensor | None = None,
+) -> Steps[PairConditionals]:
+    """Make cross conditionals, yielding what the model is to be asked (`unmask.inference.shared_passes`).
 
     Args:
         mlm: the model.
@@ -136,7 +144,7 @@ def cross_conditionals(
             default 1,024, or 256 if the model is asked about none.
         tolerance: the estimated error of log q, in nats, that `auto` is content with.
         seed: of the random part of the sample.
-        progress: told of the forward passes.
+        states: the model's states at the blanks, both masked, [2, features], if they are known.
     """
     check_pair(cloze)
     most = max(len(support) for support in supports)
@@ -152,12 +160,16 @@ def cross_conditionals(
         ungrouped = UNGROUPED if wanted else UNGROUPED_PREDICTED
     if ungrouped < 1:
         raise UsageError(f"expected at least one token ungrouped, got {ungrouped}")
-    states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
+    if states is None:
+        (states,) = masked_states(mlm, [cloze])
     alone = answers(mlm, states, supports)
-    asker = _Asker(mlm, cloze, progress)
+    asker = _Asker(mlm, cloze)
     guesses = [None if head is None else PairGuess(mlm, cloze, states, n, 1 - n) for n in (0, 1)]
     while True:
         sides = _sides(supports, alone, wanted, completion, include, ungrouped, seed)
+        unknown = asker.unknown(sides)
+        if unknown:
+            asker.learn(unknown, (yield unknown))
         a_given_b, b_given_a = (
             _Direction(mlm, sides[n], sides[1 - n], asker(n, sides[n]), completion, guesses[n])
             for n in (1, 0)
@@ -233,21 +245,33 @@ def _sides(
 
 
 class _Asker:
-    """Asks the model about tokens of a blank, each of them once."""
+    """Knows which tokens of the blanks the model was asked about, and what it came to."""
 
-    def __init__(self, mlm: MaskedLM, cloze: Cloze, progress: Progress) -> None:
-        self._mlm, self._cloze, self._progress = mlm, cloze, progress
+    def __init__(self, mlm: MaskedLM, cloze: Cloze) -> None:
+        self._mlm, self._cloze = mlm, cloze
         self._known: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
+
+    def unknown(self, sides: tuple[Side, Side]) -> list[Fillings]:
+        """Return what the model has not been asked yet about the sides' evaluated tokens."""
+        asked = []
+        for blank in (1, 0):
+            tokens = sides[blank].support.ids[sides[blank].evaluated].tolist()
+            new = [token for token in tokens if token not in self._known[blank]]
+            if new:
+                position = self._cloze.blanks[1 - blank]
+                asked.append(Fillings(self._cloze, blank, torch.tensor(new), position))
+        return asked
+
+    def learn(self, asked: list[Fillings], states: list[Tensor]) -> None:
+        """Keep the states that the model came to."""
+        for one, found in zip(asked, states, strict=True):
+            tokens = one.token_ids.tolist()
+            self._known[one.blank].update(zip(tokens, found.to(self._mlm.tables_on), strict=True))
 
     def __call__(self, blank: int, side: Side) -> Tensor:
         """Return the states at the other blank for the side's evaluated tokens, [evaluated, features]."""
         known = self._known[blank]
         tokens = side.support.ids[side.evaluated].tolist()
-        new = [token for token in tokens if token not in known]
-        if new:
-            asked = self._cloze.blanks[1 - blank]
-            states = self._mlm.filled_states(self._cloze, blank, torch.tensor(new), asked, self._progress)
-            known.update(zip(new, states.to(self._mlm.tables_on), strict=True))
         if not tokens:
             return torch.empty(0, self._mlm.output_layer.in_features, device=self._mlm.tables_on)
         return torch.stack([known[token] for token in tokens])

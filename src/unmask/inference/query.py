@@ -16,6 +16,7 @@ from inspect import Parameter, cleandoc, signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from unmask.errors import UsageError
+from unmask.inference.target_lists import TargetLists
 from unmask.values import Either, Several, Spec, Text, Truth, ValueKind, Whole, Word, setting, token_kind
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Candidates = int | Literal["auto", "all"]
 Completion = Literal["learned", "plain"]
 SupportChoice = int | Literal["auto", "words", "all"]
+Targets = Sequence["Token"] | Sequence[Sequence["Token"]]
 LARGEST_SEED = 2**63 - 1
 
 
@@ -90,6 +92,12 @@ class Query:
         "--include",
         kind=Several(token_kind(), "tokens, as strings or ids"),
     )
+    targets: Targets | None = setting(
+        None,
+        "The words that a blank may hold, of any number of tokens: one list for all blanks, or one per blank.",
+        "--targets",
+        kind=TargetLists(),
+    )
     seed: int = setting(0, "Seed of whatever is drawn at random.", "--seed", kind=Whole(0, LARGEST_SEED))
     truncate: bool = setting(
         False, "Drop the end of a text longer than the model's window.", "--truncate", kind=Truth()
@@ -137,6 +145,7 @@ class TableKeywords(TypedDict, total=False):
     completion: Completion
     support: SupportChoice
     include: Sequence[Token]
+    targets: Targets | None
     seed: int
     truncate: bool
 

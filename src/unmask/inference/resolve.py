@@ -11,6 +11,7 @@ import torch
 from unmask.errors import UsageError
 from unmask.inference.methods import BEYOND_PAIRS
 from unmask.inference.query import Query
+from unmask.inference.targets import targets_of
 from unmask.models.masked_lm import MaskedLM
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
@@ -39,11 +40,12 @@ def tokens_of(query: Query, mlm: MaskedLM) -> Support:
 
 
 def kept_tokens(query: Query, cloze: Cloze, tokens: Support) -> list[tuple[int, ...]]:
-    """Return the ids, per blank, that are held however unlikely they are: those named and the true one."""
+    """Return the ids, per blank, that are held however unlikely: those named, the targets, the true one."""
     named = tuple(int(tokens.ids[tokens.index(token)]) for token in query.include)
     for token in cloze.truth or ():
         tokens.index(token)
-    return [named + ((cloze.truth[n],) if cloze.truth else ()) for n in range(len(cloze.blanks))]
+    allowed = [tuple(t.ids[0] for t in words if len(t.ids) == 1) for words in targets_of(query, cloze)]
+    return [named + allowed[n] + ((cloze.truth[n],) if cloze.truth else ()) for n in range(len(cloze.blanks))]
 
 
 @torch.inference_mode()

@@ -24,7 +24,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -35,7 +35,7 @@ from unmask.joints.blank_conditionals import MASKED
 from unmask.joints.chain import State
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
-from unmask.text.cloze import Cloze
+from unmask.text.cloze import Cloze, expanded
 from unmask.text.support import Support
 from unmask.text.vocabulary import word_parts
 from unmask.values import plural
@@ -121,23 +121,6 @@ def fill_words(
         passes += conditionals.passes
     found.sort(key=lambda filling: -filling.log_prob)
     return WordFillings(found[:top], shares, passes, cloze)
-
-
-def expanded(cloze: Cloze, lengths: Sequence[int]) -> Cloze:
-    """Return the text with so many masks in each blank."""
-    ids: list[int] = []
-    blanks: list[int] = []
-    pieces = [cloze.pieces[0]]
-    masks = dict(zip(cloze.blanks, lengths, strict=True))
-    for position, token_id in enumerate(cloze.ids):
-        for _ in range(masks.get(position, 0)):
-            blanks.append(len(ids))
-            ids.append(token_id)
-        if position not in masks:
-            ids.append(token_id)
-    for length, piece in zip(lengths, cloze.pieces[1:], strict=True):
-        pieces += [""] * (length - 1) + [piece]
-    return replace(cloze, ids=tuple(ids), blanks=tuple(blanks), pieces=tuple(pieces))
 
 
 def _search(

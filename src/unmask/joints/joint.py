@@ -43,6 +43,8 @@ class Filling:
     tokens: tuple[str, ...]
     text: str
     log_prob: float
+    unrestricted_log_prob: float | None = None
+    """In the joint over all tokens, where the filling is one of targets."""
 
 
 class Origin(TypedDict, total=False):

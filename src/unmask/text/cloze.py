@@ -114,7 +114,7 @@ def parse_braces(text: str, vocabulary: Vocabulary, window: int, *, truncate: bo
             f"the text has both braces and a blank ({blank.group()}): put a word in braces where the blank "
             f"is to score it, or write [MASK] for the braces to fill them"
         )
-    ids, found = _locate(plain, spans, vocabulary)
+    ids, found = locate(plain, spans, vocabulary)
     notes = []
     pieces: list[str] = []
     end = 0
@@ -132,6 +132,23 @@ def parse_braces(text: str, vocabulary: Vocabulary, window: int, *, truncate: bo
     blanks = [token.position for inside in found for token in inside]
     cloze = replace(Cloze.of_ids(ids, blanks, vocabulary), pieces=tuple(pieces), notes=tuple(notes))
     return _within_window(_with_unknown_noted(cloze), window, truncate=truncate)
+
+
+def expanded(cloze: Cloze, lengths: Sequence[int]) -> Cloze:
+    """Return the text with so many masks in each blank."""
+    ids: list[int] = []
+    blanks: list[int] = []
+    pieces = [cloze.pieces[0]]
+    masks = dict(zip(cloze.blanks, lengths, strict=True))
+    for position, token_id in enumerate(cloze.ids):
+        for _ in range(masks.get(position, 0)):
+            blanks.append(len(ids))
+            ids.append(token_id)
+        if position not in masks:
+            ids.append(token_id)
+    for length, piece in zip(lengths, cloze.pieces[1:], strict=True):
+        pieces += [""] * (length - 1) + [piece]
+    return replace(cloze, ids=tuple(ids), blanks=tuple(blanks), pieces=tuple(pieces))
 
 
 def _blank(vocabulary: Vocabulary) -> re.Pattern[str]:
@@ -176,7 +193,7 @@ def _strip_braces(text: str) -> tuple[str, list[tuple[int, int]]]:
     return plain + text[end:], spans
 
 
-def _locate(
+def locate(
     plain: str, spans: list[tuple[int, int]], vocabulary: Vocabulary
 ) -> tuple[list[int], list[list[_Found]]]:
     """Tokenize the text and return its ids with the tokens inside each span."""

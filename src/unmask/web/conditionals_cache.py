@@ -14,10 +14,13 @@ from typing import Literal
 
 from torch import Tensor
 
-from unmask.inference.infer import conditionals, joint_of
+from unmask.inference.infer import conditionals, joint_of, joint_of_targets
 from unmask.inference.query import Query
+from unmask.inference.resolve import check_pair_tables
+from unmask.inference.targets import are_single_tokens, targets_of
 from unmask.joints.joint import Joint
 from unmask.joints.table import TokenDistribution
+from unmask.joints.targets import TargetJoint
 from unmask.models.masked_lm import MaskedLM
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import Cloze, parse_blanks, parse_braces
@@ -28,6 +31,7 @@ from unmask.web.lru_cache import LRUCache
 from unmask.web.model_cache import ModelCache
 from unmask.web.settings import Settings
 
+Table = PairConditionals | TokenDistribution | TargetJoint
 Reading = Literal["blanks", "braces"]
 """Whether a text has blanks to be filled, or words in braces to be scored."""
 
@@ -39,7 +43,7 @@ MAX_JOINTS = 16
 class TextConditionals:
     """A model's conditionals of a text, and the joints made from them so far."""
 
-    def __init__(self, mlm: MaskedLM, cloze: Cloze, table: PairConditionals | TokenDistribution) -> None:
+    def __init__(self, mlm: MaskedLM, cloze: Cloze, table: Table) -> None:
         self.mlm, self.cloze, self.table = mlm, cloze, table
         self._joints: dict[Hashable, Joint] = {}
         self._lock = threading.Lock()
@@ -81,7 +85,9 @@ class ConditionalsCache:
         self, model: str | None, query: Query, reading: Reading, deadline: Deadline
     ) -> TextConditionals:
         """Return what the model says of a query's text, whatever is constructed from it."""
-        key = (model, reading, replace(query, method="product", options={}))
+        # targets of several tokens are more blanks, which every method joins in its own way
+        asked = query if query.targets else replace(query, method="product", options={})
+        key = (model, reading, asked)
         assert model is not None  # the service has put a name there
         loaded = self.models.take(model, deadline)
         known = self._kept.get(key)
@@ -103,7 +109,10 @@ class ConditionalsCache:
         parse = parse_blanks if reading == "blanks" else parse_braces
         cloze = parse(query.text, mlm.vocabulary, mlm.window, truncate=query.truncate)
         self._check_candidates(mlm, query)
-        return TextConditionals(mlm, cloze, conditionals(mlm, cloze, query, deadline))
+        check_pair_tables(cloze)
+        if are_single_tokens(targets_of(query, cloze)):
+            return TextConditionals(mlm, cloze, conditionals(mlm, cloze, query, deadline))
+        return TextConditionals(mlm, cloze, joint_of_targets(mlm, cloze, query, deadline))
 
     def _check_candidates(self, mlm: MaskedLM, query: Query) -> None:
         """Hold `all` to the limit that a number is held to."""

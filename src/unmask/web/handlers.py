@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from pydantic import BaseModel
 
@@ -14,6 +14,7 @@ from unmask.errors import UsageError
 from unmask.joints.joint import Joint
 from unmask.joints.pair import PairJoint
 from unmask.joints.registry import CONSTRUCTIONS
+from unmask.joints.targets import TargetJoint
 from unmask.models.masked_lm import MaskedLM
 from unmask.web import request_schemas as requests
 from unmask.web import response_schemas as responses
@@ -76,13 +77,22 @@ def _joint(
 
 def _pairs(
     request: requests.TextRequest, methods: Sequence[str], cache: ConditionalsCache, deadline: Deadline
-) -> tuple[dict[str, PairJoint], MaskedLM]:
+) -> tuple[dict[str, PairJoint | TargetJoint], MaskedLM]:
     """Return the joints of two blanks by several constructions, and the model."""
     found = cache.conditionals_of(request.model, request.query, "blanks", deadline)
-    joints = {}
+    joints: dict[str, PairJoint | TargetJoint] = {}
     for method in deadline.over(methods, total=len(methods), stage="constructions"):
-        joints[method] = _pair(found.joint(replace(request.query, method=method), deadline))
+        joint = found.joint(replace(request.query, method=method), deadline)
+        joints[method] = joint if _restricts_a_pair(joint) else _pair(joint)
     return joints, found.mlm
+
+
+def _restricts_a_pair(joint: Joint) -> TypeGuard[TargetJoint]:
+    if not isinstance(joint, TargetJoint) or joint.blanks < 2:
+        return False
+    if not isinstance(joint.source, PairJoint):
+        raise UsageError("targets: constructions are compared over words of one token each: use fill")
+    return True
 
 
 def _pair(joint: Joint) -> PairJoint:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, create_model
 
 from unmask.inference.query import DEFAULTS, LARGEST_SEED, SPECS, Query, TableKeywords
+from unmask.inference.target_lists import TargetLists
 from unmask.joints.options import declared_options
 from unmask.joints.registry import CONSTRUCTIONS
 from unmask.values import Either, Real, Several, Spec, Text, ValueKind, Whole, Word, token_kind
@@ -27,6 +28,7 @@ NARROWER: dict[str, ValueKind] = {
     "text": Text(1),
     "method": Word(lambda: CONSTRUCTIONS),
     "include": Several(token_kind(200), "tokens, as strings or ids"),
+    "targets": TargetLists(200),
     "pivot": token_kind(200),
 }
 """What this server takes of a field or an option, where that is less than the library does."""
@@ -145,6 +147,7 @@ class FillRequest(TextRequest):
     model_config = _examples(
         {"text": BLANKS, "method": "ag", "top": 5},
         {"text": BLANKS, "candidates": 64, "include": ["dog"], "top": 5},
+        {"text": BLANKS, "targets": [["man", "woman"], ["is", "was"]]},
     )
     top: Positive = Field(10, description="How many fillings.")
 
@@ -175,7 +178,7 @@ class CompareRequest(TextRequest):
     top: Positive = Field(3, description="How many fillings of each.")
 
 
-@_with(SPECS)
+@_with(set(SPECS) - {"targets"})
 class ConditionalRequest(TextRequest):
     """One blank's distribution, the other one being known."""
 
@@ -185,7 +188,7 @@ class ConditionalRequest(TextRequest):
     top: Positive = Field(10, description="How many tokens.")
 
 
-@_with(EVERY_METHOD)
+@_with(set(EVERY_METHOD) - {"targets"})
 class MapRequest(TextRequest):
     """The joint of the likeliest tokens of both blanks, by one construction or several."""
 
@@ -194,7 +197,7 @@ class MapRequest(TextRequest):
     size: Positive = Field(16, description="How many tokens at each side.")
 
 
-@_with(SPECS)
+@_with(set(SPECS) - {"targets"})
 class CompatibilityRequest(TextRequest):
     """How well the model's conditionals fit together, and the joint to them."""
 
@@ -222,6 +225,11 @@ def check_limits(request: TextRequest, limits: Limits) -> None:
         raise LimitExceeded(
             f"include: {len(query.include):,} tokens were given, and this server takes "
             f"{limits.include:,}: give fewer"
+        )
+    words = sum(map(len, query.targets or ()))  # type: ignore[arg-type]
+    if words > limits.include:
+        raise LimitExceeded(
+            f"targets: {words:,} words were given, and this server takes {limits.include:,}: give fewer"
         )
     for name, limit in LIMITED_FIELDS.items():
         asked, most = getattr(request, name, None), getattr(limits, limit)

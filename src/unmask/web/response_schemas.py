@@ -28,6 +28,9 @@ class FillingResponse(BaseModel):
     text: str = Field(description="The whole text with the tokens in the blanks.")
     log_prob: float
     probability: float
+    unrestricted_log_prob: float | None = Field(
+        None, description="With targets: in the joint over all tokens, as `score` has it."
+    )
 
 
 class TextResponse(BaseModel):
@@ -76,6 +79,9 @@ class FillResponse(MethodResponse):
     entropy: float = Field(description="In nats.")
     mutual_information: float = Field(description="What the blanks tell of each other, in nats.")
     mass_outside_candidates: float | None
+    targets_log_prob: float | None = Field(
+        None, description="With targets of one length: what they hold of the joint over all tokens."
+    )
     fillings: list[FillingResponse]
 
 
