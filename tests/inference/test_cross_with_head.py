@@ -99,3 +99,12 @@ def test_a_token_to_be_scored_needs_no_pass_of_its_own(mlm, pair):
     table = cross_conditionals(mlm, cloze, supports, 0, include=(words[-1:], words[-2:-1]), ungrouped=3)
     assert table.diagnostics.passes == 1
     assert len(table.evaluated[0]) == 0
+
+
+def test_an_answer_from_one_pass_is_told_like_any_other(mlm):
+    from unmask.serialize import fill_answer
+
+    answer = fill_answer(unmask.fill(TEXT, mlm=mlm, candidates=0), mlm, 3)
+    assert answer["mass_outside_candidates"] == 1.0
+    assert (answer["passes"], answer["candidates"], answer["estimated_from"]) == (1, 0, "pair head")
+    assert len(answer["fillings"]) == 3

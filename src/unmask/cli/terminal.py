@@ -165,7 +165,8 @@ def basis(answer: dict[str, Any]) -> str:
     """Say in one line what an answer rests on."""
     how = f"{answer['passes']:,} forward pass{'es' if answer['passes'] > 1 else ''}"
     if answer["conditionals"] == "cross":
-        how = f"{answer['candidates']} candidates per blank, {answer['completion']} completion, {how}"
+        asked = f"{answer['candidates']} candidates per blank, {answer['completion']} completion"
+        how = f"{asked if answer['candidates'] else 'by the pair head'}, {how}"
         if answer["estimated_error"] is not None and answer.get("method", "ag").startswith("ag"):
             how += f", log-probabilities good to about {answer['estimated_error']:.2g} nats"
     tokens = " and ".join(f"{size:,}" for size in dict.fromkeys(answer["support_sizes"]))

@@ -130,6 +130,8 @@ class PairJoint(Joint):
         evaluated = self.conditionals.evaluated
         if evaluated is None:
             return None
+        if not all(len(tokens) for tokens in evaluated):
+            return 1.0  # the model was asked about none
         inside = self.mass(*(e.sort().values.to(self.conditionals.device) for e in evaluated))
         return max(0.0, 1.0 - inside)
 
