@@ -94,7 +94,7 @@ class Query:
     )
     targets: Targets | None = setting(
         None,
-        "The words that a blank may hold, of any number of tokens: one list for all blanks, or one per blank.",
+        "The words that a blank may hold, of any number of tokens: one list for all blanks, or one each.",
         "--targets",
         kind=TargetLists(),
     )

@@ -102,7 +102,7 @@ class SentenceScores(Sequence[Row]):
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a table, one row per row."""
-        require("to_pandas", "pandas", "pandas")
+        require("to_pandas", "tables", "pandas")
         import pandas
 
         return pandas.DataFrame([asdict(row) for row in self._rows])
