@@ -163,10 +163,9 @@ def mark(model: str, arguments: Any) -> str:
 
 def isotropy(_part: str, arguments: Any) -> dict[str, Any]:
     """Measure the isotropy of words of Wikipedia by layer; draw it."""
-    from unmask.embeddings.texts import read_texts
-
     from unmask.embeddings.encoder import Encoder
     from unmask.embeddings.figures import draw_isotropy
+    from unmask.embeddings.files import read_texts
     from unmask.embeddings.isotropy import isotropy_by_layer
 
     surveys = {}
