@@ -143,7 +143,7 @@ class TestTables:
         scores = unmask.score_sentences("the cat", mlm=mlm_of("bert"))
         monkeypatch.setitem(sys.modules, "pandas", None)
         monkeypatch.setattr("unmask.lazy.find_spec", lambda name: None)
-        with pytest.raises(UsageError, match=r"pip install 'unmask\[pandas\]'"):
+        with pytest.raises(UsageError, match=r"pip install 'unmask\[tables\]'"):
             scores.to_pandas()
 
 

@@ -203,16 +203,18 @@ class Joint(Distribution, ABC):
         """Return the k likeliest fillings, [k, blanks] token ids and [k] log-probabilities."""
 
     def _fillings(self, ids: Tensor, log_probs: Tensor) -> list[Filling]:
-        cloze = self.cloze if self.cloze is not None and len(self.cloze.blanks) == self.blanks else None
-        found = []
-        for row, log_prob in zip(ids.tolist(), log_probs.tolist(), strict=True):
-            tokens = tuple(
-                str(i) if s.vocabulary is None else s.vocabulary.token(i)
-                for i, s in zip(row, self.supports, strict=True)
-            )
-            text = " ".join(tokens) if cloze is None else cloze.filled(row)
-            found.append(Filling(tuple(row), tokens, text, log_prob))
-        return found
+        return [
+            self._filling(tuple(row), lp) for row, lp in zip(ids.tolist(), log_probs.tolist(), strict=True)
+        ]
+
+    def _filling(self, ids: tuple[int, ...], log_prob: float) -> Filling:
+        tokens = tuple(
+            str(i) if s.vocabulary is None else s.vocabulary.token(i)
+            for i, s in zip(ids, self.supports, strict=True)
+        )
+        known = self.cloze is not None and len(self.cloze.blanks) == len(ids)
+        text = self.cloze.filled(ids) if known and self.cloze is not None else " ".join(tokens)
+        return Filling(ids, tokens, text, log_prob)
 
     def _ids(self, indices: Sequence[Tensor]) -> Tensor:
         """Return fillings as token ids [..., blanks], from indices into the supports."""
