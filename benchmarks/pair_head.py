@@ -116,7 +116,7 @@ def completion(mlm: unmask.MaskedLM, clozes: list[Cloze]) -> dict[str, dict[int,
         guess = PairGuess(mlm, cloze, states, 0, 1)
         guessed = guess(tokens)
         spread = float((guessed - guessed.mean(0)).std())
-        points = torch.cat([0.5 * guess.standardised(embeddings), guessed / spread], -1)
+        points = guess.points(embeddings, guessed, spread)
         rest = slice(max(CANDIDATES), None)
         found["ridge"].setdefault(0, []).append(kl(states[1].expand_as(truth[rest]), truth[rest]))
         found["head"].setdefault(0, []).append(kl(guessed[rest], truth[rest]))

@@ -148,8 +148,12 @@ def test_json_lines_without_a_summary_are_misuse(tmp_path):
     [
         ("t.txt", b"cafe\ncaf\xe9\n", "line 2 is not UTF-8 text"),
         ("t.txt.gz", b"not gzipped", "can't be unpacked"),
-        ("t.txt.gz", gzip.compress(b"A dog was in the house.\n" * 50)[:10] + b"\xff" * 40, "is damaged"),
-        ("t.txt.gz", gzip.compress(b"A dog was in the house.\n" * 50)[:-12], "ends too early"),
+        (
+            "t.txt.gz",
+            gzip.compress(b"A dog was in the house.\n" * 50, mtime=0)[:10] + b"\xff" * 40,
+            "is damaged",
+        ),
+        ("t.txt.gz", gzip.compress(b"A dog was in the house.\n" * 50, mtime=0)[:-12], "ends too early"),
     ],
 )
 def test_damaged_files_are_one_clear_line(tmp_path, name, content, message):

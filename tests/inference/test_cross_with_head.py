@@ -47,6 +47,8 @@ def test_the_error_is_that_of_the_head_at_this_distance_and_said_to_be(mlm, pair
     assert known.estimated_error == 0.02
     assert known.completion_error == (0.05, 0.05)
     assert known.estimated_from == "pair head"
+    one = cross_conditionals(mlm, *pair, 1).diagnostics  # nothing can be left out
+    assert (one.estimated_error, one.estimated_from) == (0.02, "pair head")
     assert cross_conditionals(mlm, *pair, 8).diagnostics.estimated_from == "left-out candidates"
 
 

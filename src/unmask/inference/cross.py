@@ -40,16 +40,16 @@ are those that the head had on held-out text at this distance.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from operator import attrgetter
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from unmask.diagnostics import CompletionError, Diagnostics
 from unmask.errors import UsageError
-from unmask.inference.exact import Supports, answers, check_pair, decoded
-from unmask.inference.kernel_ridge import KernelRidge
+from unmask.inference.completed import CompletedConditionals, Side
+from unmask.inference.exact import Supports, answers, check_pair
 from unmask.inference.pair_guess import PairGuess, check_has_head
 from unmask.inference.query import Completion
 from unmask.inference.shared_passes import Fillings, Steps, masked_states, run_together
@@ -59,53 +59,18 @@ from unmask.progress import Progress, silent
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.tables.token_groups import TokenGroups
 from unmask.text.cloze import Cloze
-from unmask.text.support import Support
 
 UNGROUPED = 1024
 GROUPS = 32
-MEMBERS = 8
-"""How many tokens of a group stand for it, beside those of it that were evaluated."""
 LIKELY_SHARE = 3 / 8
 """Of the candidates of a learned completion; the others are random. Halves were worse with few candidates."""
 FIRST_CANDIDATES = 64
 FIRST_WITH_HEAD = 8
 UNGROUPED_PREDICTED = 256
 """Tokens of a blank with a row of their own where the model is asked about none."""
-EMBEDDING_WEIGHT = 0.5
-"""Of a token's embedding beside the pair head's guess, among what the regression learns from."""
 MOST_CANDIDATES = 512
 TOLERANCE = 0.06
 """Nats of `estimated_error` down to which `auto` doubles the candidates."""
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """One blank: its tokens, how they are gathered, and which of them the model is asked about.
-
-    Attributes:
-        support: the tokens that it may hold.
-        alone: log m of each, [tokens].
-        groups: how they are gathered.
-        likely, random: the evaluated tokens, as indices into the support.
-        stands_for: how many tokens that are not evaluated each random one stands for, [random].
-    """
-
-    support: Support
-    alone: Tensor
-    groups: TokenGroups
-    likely: Tensor
-    random: Tensor
-    stands_for: Tensor
-
-    @property
-    def evaluated(self) -> Tensor:
-        """All the tokens that the model is asked about: the likely ones, then the random ones."""
-        return torch.cat([self.likely, self.random])
-
-    @property
-    def open(self) -> bool:
-        """Whether there are tokens that the model is not asked about."""
-        return len(self.evaluated) < len(self.support)
 
 
 def cross_conditionals(
@@ -171,12 +136,12 @@ def cross_steps(
         if unknown:
             asker.learn(unknown, (yield unknown))
         a_given_b, b_given_a = (
-            _Direction(mlm, sides[n], sides[1 - n], asker(n, sides[n]), completion, guesses[n])
+            CompletedConditionals(mlm, sides[n], sides[1 - n], asker(n, sides[n]), completion, guesses[n])
             for n in (1, 0)
         )
         judgements = [found for found in (a_given_b.judgement, b_given_a.judgement) if found is not None]
-        estimate = max((found.shift for found in judgements), default=None)
-        if not auto or wanted >= min(MOST_CANDIDATES, most) or (estimate or 0.0) <= tolerance:
+        worst = max(judgements, key=attrgetter("shift"), default=None)
+        if not auto or wanted >= min(MOST_CANDIDATES, most) or worst is None or worst.shift <= tolerance:
             break
         wanted = min(2 * wanted, most)
     a, b = sides
@@ -190,8 +155,8 @@ def cross_steps(
         completion_error=CompletionError(
             *(d.judgement and d.judgement.divergence for d in (a_given_b, b_given_a))
         ),
-        estimated_error=estimate,
-        estimated_from=None if estimate is None else "left-out candidates" if wanted else "pair head",
+        estimated_error=worst and worst.shift,
+        estimated_from=worst and worst.source,
         ungrouped=(ungrouped_a, ungrouped_b),
         tolerance=tolerance if auto else None,
     )
@@ -280,154 +245,3 @@ class _Asker:
     def passes(self) -> int:
         """How many texts the model has read."""
         return sum(len(known) for known in self._known)
-
-
-class Judgement(NamedTuple):
-    """What leaving out evaluated tokens shows: the mean KL divergence, and the shift of log x it makes."""
-
-    divergence: float
-    shift: float
-
-
-class _Direction:
-    """What one blank says given the tokens of the other, some of them evaluated.
-
-    Attributes:
-        judgement: how good the completion is; None where nothing is completed, or nothing is known of it.
-    """
-
-    def __init__(
-        self,
-        mlm: MaskedLM,
-        filled: Side,
-        asked: Side,
-        states: Tensor,
-        completion: Completion,
-        guess: PairGuess | None = None,
-    ) -> None:
-        """`states` are those at the asked blank for the evaluated tokens, [evaluated, features]."""
-        self._mlm, self._filled, self._asked, self._states = mlm, filled, asked, states
-        self._guess = guess
-        self._fit: KernelRidge | None = None
-        self._spread = 1.0
-        self.judgement: Judgement | None = None
-        if not filled.open:
-            return  # nothing to complete
-        if len(states) < 2 and completion == "learned":  # nothing to learn from
-            self.judgement = None if guess is None else Judgement(guess.error.kl, guess.error.shift)
-            return
-        judged = slice(len(filled.likely), None) if len(filled.random) else slice(None)
-        truth, _ = decoded(mlm, states, asked.support)
-        without = asked.alone.to(truth).expand_as(truth[judged])
-        if completion == "learned":
-            if guess is not None:
-                self._spread = (
-                    float((guessed := guess(filled.support.ids[filled.evaluated])).sub(guessed.mean(0)).std())
-                    or 1.0
-                )
-            points, guessed = self._points(filled.evaluated)
-            self._fit = KernelRidge(points, states - guessed)
-            left_out = (self._fit.left_out + guessed)[judged]
-            without, _ = decoded(mlm, left_out.to(states.dtype), asked.support)
-        self.judgement = _judge(filled, asked, judged, truth, without)
-
-    def table(self) -> tuple[Tensor, Tensor]:
-        """Return log-probabilities [filled groups, asked groups], and the normalisers [filled groups]."""
-        mlm, asked, groups = self._mlm, self._asked, self._filled.groups
-        if self._guess is not None and not len(self._states):
-            guessed = self._guess.of_groups(self._filled.support, groups)
-            return decoded(mlm, guessed, asked.support, asked.groups)
-        needed, group = _members(self._filled)
-        where = torch.full((len(self._filled.support),), -1)
-        where[self._filled.evaluated] = torch.arange(len(self._states))
-        known = where[needed] >= 0
-        states = self._states[where[needed[known]]]
-        if self._fit is None and self._guess is None:
-            known_rows, known_z = decoded(mlm, states, asked.support, asked.groups)
-            rows = asked.groups.mean(asked.alone).to(known_rows).repeat(len(needed), 1)
-            log_z = known_z.mean().repeat(len(needed))
-            rows[known], log_z[known] = known_rows, known_z
-        else:
-            every = torch.empty(len(needed), states.shape[1], dtype=states.dtype, device=states.device)
-            every[known] = states
-            every[~known] = self._completed(needed[~known]).to(states.dtype)
-            rows, log_z = decoded(mlm, every, asked.support, asked.groups)
-        if groups.ungrouped:
-            return rows, log_z
-        return _mean_rows(rows, group, len(groups)), _mean(log_z, group, len(groups))
-
-    def _completed(self, tokens: Tensor) -> Tensor:
-        """Return the states for tokens that were not evaluated, [tokens, features]."""
-        points, guessed = self._points(tokens)
-        return guessed if self._fit is None else self._fit(points) + guessed
-
-    def _points(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what the regression learns from, and what it starts from, for tokens by index."""
-        ids = self._filled.support.ids[tokens].to(self._mlm.device)
-        embeddings = self._mlm.input_embeddings[ids].to(self._mlm.tables_on)
-        if self._guess is None:
-            return embeddings, torch.zeros((), device=embeddings.device)
-        guessed = self._guess(ids)
-        standard = self._guess.standardised(embeddings)
-        return torch.cat([EMBEDDING_WEIGHT * standard, guessed / self._spread], -1), guessed
-
-
-def _judge(filled: Side, asked: Side, judged: slice, truth: Tensor, without: Tensor) -> Judgement:
-    """Compare conditionals with their completions, both as log-probabilities.
-
-    Args:
-        filled: the blank that holds the contexts.
-        asked: the blank that the conditionals are of.
-        judged: which of the evaluated contexts were left out.
-        truth: the conditionals of all evaluated contexts, [evaluated, asked tokens].
-        without: the completed ones of those left out, [judged, asked tokens].
-    """
-    p = truth.exp()
-    m = asked.alone.float().exp()
-    stands_for = filled.stands_for.to(p)
-    if not len(stands_for):  # no random sample: all that were evaluated alike
-        stands_for = p.new_full((len(without),), (len(filled.support) - len(filled.evaluated)) / len(without))
-    divergences = (p[judged] * (truth[judged] - without)).sum(1)
-    x, y = (-asked.alone.float()).exp(), (-filled.alone[filled.evaluated].float()).exp()
-    weight = (x[None, :] + y[:, None]).reciprocal_()
-    wrong = stands_for @ ((without.exp() - p[judged]) * weight[judged])
-    p *= weight
-    total = (p.sum(0) + stands_for @ p[judged]).clamp_min(torch.finfo(p.dtype).tiny)
-    return Judgement(
-        float(stands_for @ divergences / stands_for.sum()), float((m * (wrong / total).abs()).sum())
-    )
-
-
-def _members(side: Side) -> tuple[Tensor, Tensor]:
-    """Return the tokens whose conditionals make up the groups', and the group of each.
-
-    A token alone is its group's only one. A group has those that were evaluated, and `MEMBERS` others spread
-    evenly over it.
-    """
-    groups = side.groups
-    if groups.ungrouped:
-        every = torch.arange(len(side.support))
-        return every, every
-    chosen = torch.zeros(len(side.support), dtype=torch.bool)
-    chosen[side.evaluated] = True
-    steps = torch.linspace(0, 1, MEMBERS + 2, dtype=torch.float64)[1:-1]
-    spread = groups.starts[:, None] + (steps * groups.counts[:, None]).long()
-    chosen[groups.order[spread.unique()]] = True
-    needed = chosen.nonzero()[:, 0]
-    return needed, groups.group_of[needed]
-
-
-def _mean_rows(log_rows: Tensor, group: Tensor, groups: int) -> Tensor:
-    """Return the log of the mean probability of the rows of each group, [groups, columns]."""
-    counts = torch.bincount(group, minlength=groups)
-    table = torch.empty(groups, log_rows.shape[1], dtype=log_rows.dtype, device=log_rows.device)
-    single = counts[group] == 1
-    table[group[single]] = log_rows[single]
-    for shared in (counts > 1).nonzero()[:, 0].tolist():
-        table[shared] = log_rows[group == shared].logsumexp(0) - counts[shared].log()
-    return table
-
-
-def _mean(values: Tensor, group: Tensor, groups: int) -> Tensor:
-    sums = torch.zeros(groups, dtype=values.dtype, device=values.device).index_add_(0, group, values)
-    return sums / torch.bincount(group, minlength=groups).to(sums)

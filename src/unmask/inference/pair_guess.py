@@ -12,6 +12,9 @@ from unmask.tables.token_groups import TokenGroups
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
+EMBEDDING_WEIGHT = 0.5
+"""Of a token's embedding beside the pair head's guess, among what the regression learns from."""
+
 
 def check_has_head(mlm: MaskedLM, completion: str = "learned") -> PairHead:
     """Return the model's pair head; raise if there is none, or if it would not be asked."""
@@ -59,10 +62,13 @@ class PairGuess:
         found = self._head.states(self._there, self._here, embeddings.float(), self._distance)
         return found.to(self._mlm.tables_on)
 
-    def standardised(self, embeddings: Tensor) -> Tensor:
-        """Return embeddings [tokens, features] as the head reads them."""
+    def points(self, embeddings: Tensor, guessed: Tensor, spread: float) -> Tensor:
+        """Return what a regression that starts from the guesses learns from, [tokens, features].
+
+        The embeddings as the head reads them, and the guesses, in units of how far they lie apart.
+        """
         mean, std = (x.to(embeddings) for x in (self._head.embedding_mean, self._head.embedding_std))
-        return (embeddings - mean) / std
+        return torch.cat([EMBEDDING_WEIGHT * (embeddings - mean) / std, guessed / spread], -1)
 
     @property
     def error(self) -> HeldOut:

@@ -1,0 +1,212 @@
+"""What one blank says given each token of another, some of them evaluated and the others completed.
+
+Part of the cross conditionals: `unmask.inference.cross` has the idea and chooses what is evaluated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from unmask.inference.exact import decoded
+from unmask.inference.kernel_ridge import KernelRidge
+from unmask.inference.pair_guess import PairGuess
+from unmask.inference.query import Completion
+from unmask.models.masked_lm import MaskedLM
+from unmask.tables.token_groups import TokenGroups
+from unmask.text.support import Support
+
+MEMBERS = 8
+"""How many tokens of a group stand for it, beside those of it that were evaluated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One blank: its tokens, how they are gathered, and which of them the model is asked about.
+
+    Attributes:
+        support: the tokens that it may hold.
+        alone: log m of each, [tokens].
+        groups: how they are gathered.
+        likely, random: the evaluated tokens, as indices into the support.
+        stands_for: how many tokens that are not evaluated each random one stands for, [random].
+    """
+
+    support: Support
+    alone: Tensor
+    groups: TokenGroups
+    likely: Tensor
+    random: Tensor
+    stands_for: Tensor
+
+    @property
+    def evaluated(self) -> Tensor:
+        """All the tokens that the model is asked about: the likely ones, then the random ones."""
+        return torch.cat([self.likely, self.random])
+
+    @property
+    def open(self) -> bool:
+        """Whether there are tokens that the model is not asked about."""
+        return len(self.evaluated) < len(self.support)
+
+
+class Judgement(NamedTuple):
+    """How good a completion is.
+
+    Attributes:
+        divergence: the mean KL divergence of the model's conditionals from the completed ones.
+        shift: by how much that moves log x of likely tokens under `ag`.
+        source: where the two come from, as `Diagnostics.estimated_from` says it.
+    """
+
+    divergence: float
+    shift: float
+    source: str
+
+
+class CompletedConditionals:
+    """What one blank says given the tokens of the other, some of them evaluated.
+
+    Attributes:
+        judgement: how good the completion is; None where nothing is completed, or nothing is known of it.
+    """
+
+    def __init__(
+        self,
+        mlm: MaskedLM,
+        filled: Side,
+        asked: Side,
+        states: Tensor,
+        completion: Completion,
+        guess: PairGuess | None = None,
+    ) -> None:
+        """`states` are those at the asked blank for the evaluated tokens, [evaluated, features]."""
+        self._mlm, self._filled, self._asked, self._states = mlm, filled, asked, states
+        self._guess = guess
+        self._fit: KernelRidge | None = None
+        self._spread = 1.0
+        self.judgement: Judgement | None = None
+        if not filled.open:
+            return  # nothing to complete
+        if len(states) < 2 and completion == "learned":  # nothing to learn from
+            self.judgement = (
+                None if guess is None else Judgement(guess.error.kl, guess.error.shift, "pair head")
+            )
+            return
+        judged = slice(len(filled.likely), None) if len(filled.random) else slice(None)
+        truth, _ = decoded(mlm, states, asked.support)
+        without = asked.alone.to(truth).expand_as(truth[judged])
+        if completion == "learned":
+            guessed = self._guessed(filled.evaluated)
+            if guess is not None:
+                self._spread = float((guessed - guessed.mean(0)).std()) or 1.0
+            points = self._points(filled.evaluated, guessed)
+            self._fit = KernelRidge(points, states - guessed)
+            left_out = (self._fit.left_out + guessed)[judged]
+            without, _ = decoded(mlm, left_out.to(states.dtype), asked.support)
+        self.judgement = _judge(filled, asked, judged, truth, without)
+
+    def table(self) -> tuple[Tensor, Tensor]:
+        """Return log-probabilities [filled groups, asked groups], and the normalisers [filled groups]."""
+        mlm, asked, groups = self._mlm, self._asked, self._filled.groups
+        if self._guess is not None and not len(self._states):
+            guessed = self._guess.of_groups(self._filled.support, groups)
+            return decoded(mlm, guessed, asked.support, asked.groups)
+        needed, group = _members(self._filled)
+        where = torch.full((len(self._filled.support),), -1)
+        where[self._filled.evaluated] = torch.arange(len(self._states))
+        known = where[needed] >= 0
+        states = self._states[where[needed[known]]]
+        if self._fit is None and self._guess is None:
+            known_rows, known_z = decoded(mlm, states, asked.support, asked.groups)
+            rows = asked.groups.mean(asked.alone).to(known_rows).repeat(len(needed), 1)
+            log_z = known_z.mean().repeat(len(needed))
+            rows[known], log_z[known] = known_rows, known_z
+        else:
+            every = torch.empty(len(needed), states.shape[1], dtype=states.dtype, device=states.device)
+            every[known] = states
+            every[~known] = self._completed(needed[~known]).to(states.dtype)
+            rows, log_z = decoded(mlm, every, asked.support, asked.groups)
+        if groups.ungrouped:
+            return rows, log_z
+        return _mean_rows(rows, group, len(groups)), _mean(log_z, group, len(groups))
+
+    def _completed(self, tokens: Tensor) -> Tensor:
+        """Return the states for tokens that were not evaluated, [tokens, features]."""
+        guessed = self._guessed(tokens)
+        return guessed if self._fit is None else self._fit(self._points(tokens, guessed)) + guessed
+
+    def _guessed(self, tokens: Tensor) -> Tensor:
+        """Return what the regression starts from: the head's guesses [tokens, features], or nothing."""
+        if self._guess is None:
+            return torch.zeros((), device=self._mlm.tables_on)
+        return self._guess(self._filled.support.ids[tokens])
+
+    def _points(self, tokens: Tensor, guessed: Tensor) -> Tensor:
+        """Return what the regression learns from, for tokens by index and their guesses."""
+        ids = self._filled.support.ids[tokens].to(self._mlm.device)
+        embeddings = self._mlm.input_embeddings[ids].to(self._mlm.tables_on)
+        return embeddings if self._guess is None else self._guess.points(embeddings, guessed, self._spread)
+
+
+def _judge(filled: Side, asked: Side, judged: slice, truth: Tensor, without: Tensor) -> Judgement:
+    """Compare conditionals with their completions, both as log-probabilities.
+
+    Args:
+        filled: the blank that holds the contexts.
+        asked: the blank that the conditionals are of.
+        judged: which of the evaluated contexts were left out.
+        truth: the conditionals of all evaluated contexts, [evaluated, asked tokens].
+        without: the completed ones of those left out, [judged, asked tokens].
+    """
+    p = truth.exp()
+    m = asked.alone.float().exp()
+    stands_for = filled.stands_for.to(p)
+    if not len(stands_for):  # no random sample: all that were evaluated alike
+        stands_for = p.new_full((len(without),), (len(filled.support) - len(filled.evaluated)) / len(without))
+    divergences = (p[judged] * (truth[judged] - without)).sum(1)
+    x, y = (-asked.alone.float()).exp(), (-filled.alone[filled.evaluated].float()).exp()
+    weight = (x[None, :] + y[:, None]).reciprocal_()
+    wrong = stands_for @ ((without.exp() - p[judged]) * weight[judged])
+    p *= weight
+    total = (p.sum(0) + stands_for @ p[judged]).clamp_min(torch.finfo(p.dtype).tiny)
+    divergence = float(stands_for @ divergences / stands_for.sum())
+    return Judgement(divergence, float((m * (wrong / total).abs()).sum()), "left-out candidates")
+
+
+def _members(side: Side) -> tuple[Tensor, Tensor]:
+    """Return the tokens whose conditionals make up the groups', and the group of each.
+
+    A token alone is its group's only one. A group has those that were evaluated, and `MEMBERS` others spread
+    evenly over it.
+    """
+    groups = side.groups
+    if groups.ungrouped:
+        every = torch.arange(len(side.support))
+        return every, every
+    chosen = torch.zeros(len(side.support), dtype=torch.bool)
+    chosen[side.evaluated] = True
+    steps = torch.linspace(0, 1, MEMBERS + 2, dtype=torch.float64)[1:-1]
+    spread = groups.starts[:, None] + (steps * groups.counts[:, None]).long()
+    chosen[groups.order[spread.unique()]] = True
+    needed = chosen.nonzero()[:, 0]
+    return needed, groups.group_of[needed]
+
+
+def _mean_rows(log_rows: Tensor, group: Tensor, groups: int) -> Tensor:
+    """Return the log of the mean probability of the rows of each group, [groups, columns]."""
+    counts = torch.bincount(group, minlength=groups)
+    table = torch.empty(groups, log_rows.shape[1], dtype=log_rows.dtype, device=log_rows.device)
+    single = counts[group] == 1
+    table[group[single]] = log_rows[single]
+    for shared in (counts > 1).nonzero()[:, 0].tolist():
+        table[shared] = log_rows[group == shared].logsumexp(0) - counts[shared].log()
+    return table
+
+
+def _mean(values: Tensor, group: Tensor, groups: int) -> Tensor:
+    sums = torch.zeros(groups, dtype=values.dtype, device=values.device).index_add_(0, group, values)
+    return sums / torch.bincount(group, minlength=groups).to(sums)
