@@ -19,9 +19,6 @@ from unmask.models.masked_lm import MaskedLM
 from unmask.tables.token_groups import TokenGroups
 from unmask.text.support import Support
 
-MEMBERS = 8
-"""How many tokens of a group stand for it, beside those of it that were evaluated."""
-
 
 @dataclass(frozen=True, eq=False)
 class Side:
@@ -33,6 +30,7 @@ class Side:
         groups: how they are gathered.
         likely, random: the evaluated tokens, as indices into the support.
         stands_for: how many tokens that are not evaluated each random one stands for, [random].
+        members: how many tokens of a group stand for it, beside those of it that were evaluated.
     """
 
     support: Support
@@ -41,6 +39,7 @@ class Side:
     likely: Tensor
     random: Tensor
     stands_for: Tensor
+    members: int
 
     @property
     def evaluated(self) -> Tensor:
@@ -113,7 +112,7 @@ class CompletedConditionals:
         """Return log-probabilities [filled groups, asked groups], and the normalisers [filled groups]."""
         mlm, asked, groups = self._mlm, self._asked, self._filled.groups
         if self._guess is not None and not len(self._states):
-            guessed = self._guess.of_groups(self._filled.support, groups)
+            guessed = self._guess.of_groups(self._filled.support, groups, self._filled.members)
             return decoded(mlm, guessed, asked.support, asked.groups)
         needed, group = _members(self._filled)
         where = torch.full((len(self._filled.support),), -1)
@@ -180,7 +179,7 @@ def _judge(filled: Side, asked: Side, judged: slice, truth: Tensor, without: Ten
 def _members(side: Side) -> tuple[Tensor, Tensor]:
     """Return the tokens whose conditionals make up the groups', and the group of each.
 
-    A token alone is its group's only one. A group has those that were evaluated, and `MEMBERS` others spread
+    A token alone is its group's only one. A group has those that were evaluated, and `members` others spread
     evenly over it.
     """
     groups = side.groups
@@ -189,9 +188,7 @@ def _members(side: Side) -> tuple[Tensor, Tensor]:
         return every, every
     chosen = torch.zeros(len(side.support), dtype=torch.bool)
     chosen[side.evaluated] = True
-    steps = torch.linspace(0, 1, MEMBERS + 2, dtype=torch.float64)[1:-1]
-    spread = groups.starts[:, None] + (steps * groups.counts[:, None]).long()
-    chosen[groups.order[spread.unique()]] = True
+    chosen[groups.representatives(side.members)] = True
     needed = chosen.nonzero()[:, 0]
     return needed, groups.group_of[needed]
 

@@ -12,11 +12,11 @@ pair of conditionals over all V tokens, and every joint made from it a distribut
   sample of the others (`unmask.inference.weighted_sampling`), so that the regression has seen the kind of
   token that it answers for.
 
-The completed tables are never formed in full. The `UNGROUPED` likeliest tokens of a blank, and all those
-asked for by name, have a row or a column of their own; the others are gathered into `GROUPS` groups of like
-probability (`unmask.tables.token_groups`). A group's row is the mean of the conditionals of its members,
-evaluated or predicted, a few of them standing for all: that mean is what the sums over unlikely contexts
-consist of. (With no candidates it is what the pair head predicts for their mean embedding.)
+The completed tables are never formed in full. The likeliest tokens of a blank, and all those asked for by
+name, have a row or a column of their own; the others are gathered into groups of like probability
+(`unmask.tables.token_groups`); `resolution` says how many. A group's row is the mean of the conditionals of
+its members, evaluated or predicted, a few of them standing for all: that mean is what the sums over unlikely
+contexts consist of. (With no candidates it is what the pair head predicts for their mean embedding.)
 
 How far the completion may be trusted is measured, not assumed, by leaving out each evaluated token in turn
 (of the random part of the sample, where there is one) and completing it from the others. `diagnostics` has
@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -60,17 +60,32 @@ from unmask.tables.pair_conditionals import PairConditionals
 from unmask.tables.token_groups import TokenGroups
 from unmask.text.cloze import Cloze
 
-UNGROUPED = 1024
-GROUPS = 32
 LIKELY_SHARE = 3 / 8
 """Of the candidates of a learned completion; the others are random. Halves were worse with few candidates."""
 FIRST_CANDIDATES = 64
 FIRST_WITH_HEAD = 8
-UNGROUPED_PREDICTED = 256
-"""Tokens of a blank with a row of their own where the model is asked about none."""
 MOST_CANDIDATES = 512
 TOLERANCE = 0.06
 """Nats of `estimated_error` down to which `auto` doubles the candidates."""
+FEW_CANDIDATES = 128
+
+
+class Resolution(NamedTuple):
+    """How finely a table is cut: the tokens with a row of their own, the groups of the others, and how many
+    tokens of a group stand for it, beside those of it that were evaluated."""
+
+    ungrouped: int
+    groups: int
+    members: int
+
+
+def resolution(candidates: int, head: bool) -> Resolution:
+    """Return what a table with so many candidates needs: no finer than the completion's own error."""
+    if candidates == 0:
+        return Resolution(128, 32, 16)
+    if head and candidates < FEW_CANDIDATES:
+        return Resolution(256, 64, 4)
+    return Resolution(1024, 32, 8)
 
 
 def cross_conditionals(
@@ -106,7 +121,7 @@ def cross_steps(
         completion: how to complete the others, `plain` or `learned`.
         include: token ids that must be among those evaluated at A and at B.
         ungrouped: how many of the likeliest tokens of each blank have a row or a column of their own; by
-            default 1,024, or 256 if the model is asked about none.
+            default what `resolution` says.
         tolerance: the estimated error of log q, in nats, that `auto` is content with.
         seed: of the random part of the sample.
         states: the model's states at the blanks, both masked, [2, features], if they are known.
@@ -121,9 +136,7 @@ def cross_steps(
         check_has_head(mlm, completion)
     if not 0 <= wanted <= most:
         raise UsageError(f"expected from 1 to {most} candidates (the tokens a blank may hold), got {wanted}")
-    if ungrouped is None:
-        ungrouped = UNGROUPED if wanted else UNGROUPED_PREDICTED
-    if ungrouped < 1:
+    if ungrouped is not None and ungrouped < 1:
         raise UsageError(f"expected at least one token ungrouped, got {ungrouped}")
     if states is None:
         (states,) = masked_states(mlm, [cloze])
@@ -131,7 +144,10 @@ def cross_steps(
     asker = _Asker(mlm, cloze)
     guesses = [None if head is None else PairGuess(mlm, cloze, states, n, 1 - n) for n in (0, 1)]
     while True:
-        sides = _sides(supports, alone, wanted, completion, include, ungrouped, seed)
+        cut = resolution(wanted, head is not None)
+        if ungrouped is not None:
+            cut = cut._replace(ungrouped=ungrouped)
+        sides = _sides(supports, alone, wanted, completion, include, cut, seed)
         unknown = asker.unknown(sides)
         if unknown:
             asker.learn(unknown, (yield unknown))
@@ -184,7 +200,7 @@ def _sides(
     candidates: int,
     completion: Completion,
     include: tuple[Sequence[int], Sequence[int]],
-    ungrouped: int,
+    cut: Resolution,
     seed: int,
 ) -> tuple[Side, Side]:
     """Choose what to ask about each blank, and which tokens share a group.
@@ -200,12 +216,12 @@ def _sides(
         ranked = torch.cat([first, order[~torch.isin(order, first)]])
         likely = ranked[: max(share, len(first)) if candidates else 0]
         random, stands_for = draw(log_m.cpu(), likely, candidates - len(likely), generator)
-        single = ranked[: max(ungrouped, len(likely), len(first))]
-        if len(support) <= 2 * ungrouped:  # groups would save little
+        single = ranked[: max(cut.ungrouped, len(likely), len(first))]
+        if len(support) <= 2 * cut.ungrouped:  # groups would save little
             groups = TokenGroups.singletons(len(support))
         else:
-            groups = TokenGroups.by_probability(log_m, single, GROUPS)
-        made.append(Side(support, log_m, groups, likely, random, stands_for))
+            groups = TokenGroups.by_probability(log_m, single, cut.groups)
+        made.append(Side(support, log_m, groups, likely, random, stands_for, cut.members))
     return made[0], made[1]
 
 

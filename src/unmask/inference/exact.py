@@ -110,8 +110,8 @@ def decoded(
     `as_columns` lays the table out [support, states].
     """
     gather = None if groups is None or groups.ungrouped else _Gatherer(groups, mlm.tables_on)
-    decode = mlm.decoder(support.ids if gather is None else support.ids[gather.order])
-    width = len(support) if gather is None else len(gather.counts)
+    decode = mlm.decoder(support.ids)
+    width = len(support) if groups is None else len(groups)
     shape = (width, len(states)) if as_columns else (len(states), width)
     table = torch.empty(shape, device=mlm.tables_on)
     by_state = table.T if as_columns else table
@@ -119,10 +119,12 @@ def decoded(
     for start in range(0, len(states), STATES_AT_ONCE):
         part = slice(start, start + STATES_AT_ONCE)
         block = decode(states[part].to(mlm.device)).to(mlm.tables_on)
-        total = block.logsumexp(1)
-        log_z[part] = total
-        block = block.sub_(total[:, None])
-        by_state[part] = block if gather is None else gather(block)
+        if gather is None:
+            total = block.logsumexp(1)
+            block = block.sub_(total[:, None])
+        else:
+            block, total = gather(block)
+        by_state[part], log_z[part] = block, total
     return table, log_z
 
 
@@ -142,18 +144,24 @@ def lazy_table(
 
 
 class _Gatherer:
-    """Turns log-probabilities of tokens, in the order of their groups, into those of groups."""
+    """Turns the logits of tokens into the log-probabilities of groups, and the logits' normalisers."""
 
     def __init__(self, groups: TokenGroups, device: torch.device) -> None:
-        self.order, self.counts = groups.order, groups.counts.to(device)
-        self._lead = int((groups.counts == 1).long().cumprod(0).sum())  # groups of one token come first
-        grouped = torch.arange(self._lead, len(groups)).repeat_interleave(groups.counts[self._lead :].long())
-        self._sums = torch.zeros(len(grouped), len(groups) - self._lead, device=device)
-        self._sums[torch.arange(len(grouped)), grouped - self._lead] = 1
-        self._sums /= self.counts[self._lead :].to(self._sums)
+        lead = int((groups.counts == 1).long().cumprod(0).sum())  # groups of one token come first
+        self._single = groups.order[:lead].to(device)
+        grouped = groups.order[lead:]
+        # a column for the mean over each group, and one for the sum over all tokens
+        self._sums = torch.zeros(len(groups.order), len(groups) - lead + 1)
+        self._sums[grouped, groups.group_of[grouped] - lead] = 1
+        self._sums[:, :-1] /= groups.counts[lead:]
+        self._sums[:, -1] = 1
+        self._sums = self._sums.to(device)
 
-    def __call__(self, block: Tensor) -> Tensor:
-        """[states, tokens] -> [states, groups]."""
-        means = block[:, self._lead :].exp() @ self._sums
-        logs = means.clamp_min(torch.finfo(means.dtype).tiny).log()
-        return torch.cat([block[:, : self._lead], logs], dim=1)
+    def __call__(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """[states, tokens] -> [states, groups], [states]; the logits are overwritten."""
+        top = logits.amax(1, keepdim=True)
+        single = logits[:, self._single]
+        sums = logits.sub_(top).exp_() @ self._sums
+        total = sums[:, -1:].log() + top
+        means = sums[:, :-1].clamp_min(torch.finfo(sums.dtype).tiny).log() + top
+        return torch.cat([single, means], 1) - total, total[:, 0]

@@ -49,12 +49,16 @@ class PairGuess:
         """Return the states at the asked blank for tokens in the filled one, [tokens, features]."""
         return self.of_embeddings(self._mlm.input_embeddings[token_ids.to(self._mlm.device)])
 
-    def of_groups(self, support: Support, groups: TokenGroups) -> Tensor:
-        """Return the states for the mean embedding of each group of the support, [groups, features]."""
-        embeddings = self._mlm.input_embeddings[support.ids.to(self._mlm.device)].float()
-        total = embeddings.new_zeros(len(groups), embeddings.shape[1])
-        total.index_add_(0, groups.group_of.to(total.device), embeddings)
-        return self.of_embeddings(total / groups.counts[:, None].to(total))
+    def of_groups(self, support: Support, groups: TokenGroups, count: int) -> Tensor:
+        """Return the states for each group of the support, [groups, features].
+
+        They are those for the mean embedding of `count` tokens that stand for the group.
+        """
+        members = groups.representatives(count)
+        embeddings = self._mlm.input_embeddings[support.ids[members].to(self._mlm.device)].float()
+        group = groups.group_of[members].to(embeddings.device)
+        total = embeddings.new_zeros(len(groups), embeddings.shape[1]).index_add_(0, group, embeddings)
+        return self.of_embeddings(total / torch.bincount(group)[:, None])
 
     @torch.inference_mode()
     def of_embeddings(self, embeddings: Tensor) -> Tensor:

@@ -34,8 +34,9 @@ TREE_CANDIDATES = 16
 AFFORDABLE_PASSES = 2048
 """`auto` takes every token as a candidate up to this many passes."""
 MOST_PASSES = 8192
-OWN_ROWS, SHARED_ROWS = 256, 32
-"""Of a parent with guessed conditionals: how many tokens have their own row, and rows of the others."""
+OWN_ROWS, SHARED_ROWS, MEMBERS = 256, 32, 16
+"""Of a parent with guessed conditionals: the tokens with their own row, the rows of the others, and how many
+tokens stand for one of these."""
 MOST_BLANKS = 64
 """The most blanks: the conditionals of all pairs are compared."""
 
@@ -149,7 +150,7 @@ def _guessed_tree(
         support, guess = supports[parent], PairGuess(mlm, cloze, states, parent, child)
         single = support.indices(support.likeliest(alone[parent], own, kept).ids)
         groups = TokenGroups.by_probability(alone[parent], single, shared)
-        rows = guess.of_groups(support, groups)
+        rows = guess.of_groups(support, groups, MEMBERS)
         logits = decoders[child](rows.to(mlm.device)).to(mlm.tables_on).float().cpu()
         return EdgeTable(logits, groups.group_of, torch.zeros(len(groups), dtype=torch.bool))
 

@@ -89,6 +89,11 @@ class TokenGroups:
         """Where each group starts in `order`, [groups]."""
         return (self.counts.cumsum(0) - self.counts).long()
 
+    def representatives(self, count: int) -> Tensor:
+        """Return the tokens that stand for the groups, `count` of each at the most, evenly spread over it."""
+        steps = torch.linspace(0, 1, count + 2, dtype=torch.float64)[1:-1]
+        return self.order[(self.starts[:, None] + (steps * self.counts[:, None]).long()).unique()]
+
     def mean(self, log_values: Tensor) -> Tensor:
         """Return the log of the mean over each group's tokens of exp(log_values): [tokens] -> [groups]."""
         if self.ungrouped:
