@@ -5,6 +5,7 @@ and several methods with their options in one setting.
 """
 
 import inspect
+import re
 from dataclasses import fields
 from typing import Annotated, Any
 
@@ -15,7 +16,9 @@ import unmask
 from unmask import PairConditionals, Query, UsageError
 from unmask.cli import app
 from unmask.evaluation.settings import Settings
+from unmask.inference.methods import CHAIN_OPTIONS
 from unmask.inference.query import DEFAULTS, SPECS, QueryKeywords, TableKeywords
+from unmask.joints import GridJoint
 from unmask.joints.options import declared_options
 from unmask.joints.pair import PairJoint
 from unmask.values import Spec, Whole
@@ -31,7 +34,7 @@ EVALUATED = {
     "truncate": "data",  # a sentence that is too long is left out
 }
 """Fields of a query that are other settings of an evaluation."""
-OF_ALL_TOKENS = ("explain", "Conditional", "Map", "Compatibility")
+OF_ALL_TOKENS = ("explain", "Conditional", "Marginals", "Map", "Compatibility")
 """Commands and requests that are about the joint over all tokens, and take no targets."""
 OWN_TEXT = ("score", "sample")
 """Commands whose text may also be a file, or be missing."""
@@ -66,8 +69,6 @@ def test_python(name: str, field: str) -> None:
 
 
 def test_type_checkers_know_every_field_and_option() -> None:
-    from unmask.inference.methods import CHAIN_OPTIONS
-
     options = {name for kind in unmask.CONSTRUCTIONS.values() for name in declared_options(kind)}
     assert {*FIELDS, *options, *CHAIN_OPTIONS} - {"text"} == QueryKeywords.__optional_keys__
     assert QueryKeywords.__optional_keys__ - TableKeywords.__optional_keys__ >= set(OF_ONE_METHOD)
@@ -92,7 +93,7 @@ def test_command_line(name: str, field: str) -> None:
     assert (DEFAULTS[field] if parameter.default is None else parameter.default) == DEFAULTS[field]
 
 
-QUESTIONS = ("Fill", "Score", "Sample", "Compare", "Conditional", "Map", "Compatibility")
+QUESTIONS = ("Fill", "Score", "Sample", "Compare", "Conditional", "Marginals", "Map", "Compatibility")
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -119,10 +120,11 @@ def test_http(name: str, field: str) -> None:
 def test_http_has_every_option_of_every_construction() -> None:
     schemas = pytest.importorskip("unmask.web.request_schemas")
     described = schemas.FillRequest.model_json_schema()["$defs"]["Options"]["properties"]
-    for method, kind in unmask.CONSTRUCTIONS.items():
-        for name, spec in declared_options(kind).items():
-            assert method in described[name]["description"].split(": ")[0].split(", ")
-            assert described[name]["description"].endswith(spec.help)
+    methods = {method: declared_options(kind) for method, kind in unmask.CONSTRUCTIONS.items()}
+    for method, options in {**methods, "grid": declared_options(GridJoint), "chain": CHAIN_OPTIONS}.items():
+        for name, spec in options.items():
+            told = rf"\b{method}\b[a-z0-9, -]*: {re.escape(spec.help)}"
+            assert re.search(told, described[name]["description"])
 
 
 @pytest.mark.parametrize("field", FIELDS)

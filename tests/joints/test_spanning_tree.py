@@ -79,8 +79,12 @@ def test_the_tree_of_a_joint_that_is_a_tree_is_found_again():
         return EdgeTable(torch.stack(rows))
 
     alone = [truth.marginal(i).log_probs for i in range(4)]
-    found = choose_edges(alone, conditionals)
+    found, information = choose_edges(alone, conditionals)
     assert {frozenset(edge) for edge in found} == {frozenset(edge) for edge in edges}
+    assert torch.equal(information, information.T)
+    for parent, child in edges:  # of a joint's own conditionals: its mutual information
+        table = truth.edge(child).mutual_information(alone[parent])
+        torch.testing.assert_close(information[parent, child], table, atol=1e-9, rtol=0)
     entropies = [float(truth.marginal(i).entropy()) for i in range(4)]
     root = entropies.index(min(entropies))
     again = TreeJoint(alone[root], found, truth.supports)

@@ -233,6 +233,7 @@ DESCRIBED = {
     "sample": (responses.SampleResponse, {"text": TEXT}),
     "compare": (responses.CompareResponse, {"text": TEXT}),
     "conditional": (responses.ConditionalResponse, {"text": TEXT, "given": "man"}),
+    "marginals": (responses.MarginalsResponse, {"text": TEXT, "method": "tree", "given": {"1": "man"}}),
     "map": (responses.MapResponse, {"text": TEXT}),
     "compatibility": (responses.CompatibilityResponse, {"text": TEXT}),
 }
@@ -250,7 +251,8 @@ class TestState:
         got = client.get("/v1/models").json()
         assert [m["name"] for m in got["models"]] == ["tiny", "other"]
         assert got["default"] == "tiny"
-        assert set(got["methods"]) == set(unmask.CONSTRUCTIONS)
+        assert set(got["methods"]) == {*unmask.CONSTRUCTIONS, "grid", "chain", "tree"}
+        assert (got["limits"]["blanks"], got["limits"]["texts"]) == (16, 64)
         assert settings().models["tiny"] not in client.get("/v1/models").text
 
     def test_health_says_ready_once_the_model_is_there(self, client, mlm):

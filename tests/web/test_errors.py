@@ -6,6 +6,7 @@ from fastapi.testclient import TestClient
 from unmask.web import Limits, create_app
 
 TEXT = "The [MASK] [MASK] at the casino."
+THREE = "The [MASK] [MASK] at the [MASK]."
 
 
 def refused(client: TestClient, status: int, path: str = "/v1/fill", **body) -> str:
@@ -20,8 +21,23 @@ class TestUsageErrors:
         ("path", "body", "line"),
         [
             ("fill", {"text": "Nothing here."}, "the text has no blank"),
-            ("fill", {"text": "[MASK] [MASK] [MASK]"}, "the text has 3 blanks"),
-            ("fill", {"text": "___ " * 40}, "40 blanks"),
+            ("compare", {"text": THREE}, "the text has 3 blanks"),
+            ("compatibility", {"text": THREE}, "the text has 3 blanks"),
+            ("compatibility", {"text": TEXT, "method": "tree"}, "not tree"),
+            ("map", {"text": THREE}, "use tree"),
+            ("map", {"text": TEXT, "blanks": [0, 2]}, "there is no blank 2"),
+            ("marginals", {"text": TEXT, "given": {"2": "man"}}, "there is no blank 2"),
+            ("marginals", {"text": TEXT, "given": {"0": "zebra"}}, "'zebra' is"),
+            ("conditional", {"text": THREE, "method": "tree", "given": "man"}, "as blank"),
+            ("conditional", {"text": TEXT, "given": "man", "blank": 0}, "of other blanks"),
+            ("conditional", {"text": TEXT, "given": "man", "given_blank": 7}, "of other blanks"),
+            ("fill", {"text": THREE, "candidates": "all"}, "too many combinations"),
+            ("fill", {"text": TEXT, "candidates": 0}, "needs a pair head"),
+            ("fill", {"text": [TEXT, "Nothing here."]}, "text 1: the text has no blank"),
+            ("score", {"text": ["The {man}.", "The man."]}, "text 1: "),
+            ("fill", {"text": TEXT, "targets": ["\u2603"]}, "can't spell '\u2603'"),
+            ("fill", {"text": [TEXT, THREE], "targets": [["man"], ["is"]]}, "one for each of 3"),
+            ("fill", {"text": TEXT, "targets": ["man", "MAN"]}, "the same to this model"),
             ("fill", {"text": "a " * 90 + "[MASK]"}, "the model's window holds 64"),
             ("fill", {"text": TEXT, "method": "ag", "options": {"pivot": "man"}}, "ag has no option 'pivot'"),
             ("score", {"text": TEXT}, "nothing is marked to be scored"),
@@ -52,6 +68,14 @@ class TestFields:
         [
             ({}, "text: field required"),
             ({"text": ""}, "text: expected one text, as a string"),
+            ({"text": []}, "or a list of at least one, got []"),
+            ({"text": [TEXT, ""]}, "or a list of at least one"),
+            ({"text": [TEXT, 3]}, "or a list of at least one"),
+            ({"text": [[TEXT]]}, "or a list of at least one"),
+            ({"text": TEXT, "targets": []}, "targets: expected a list of different words"),
+            ({"text": TEXT, "targets": [["man"], []]}, "targets: expected a list of different words"),
+            ({"text": TEXT, "targets": ["man", "man"]}, "targets: expected a list of different words"),
+            ({"text": TEXT, "targets": ["man", 7]}, "targets: expected a list of different words"),
             ({"text": TEXT, "tpo": 3}, "tpo: extra inputs are not permitted"),
             ({"text": TEXT, "top": 0}, "top: input should be greater than or equal to 1"),
             ({"text": TEXT, "top": "3"}, "top: input should be a valid integer"),
@@ -83,6 +107,23 @@ class TestFields:
     def test_a_field_of_the_wrong_kind_is_named(self, client, body, line):
         assert line in refused(client, 422, **body)
 
+    @pytest.mark.parametrize(
+        ("path", "body", "line"),
+        [
+            ("conditional", {"text": [TEXT], "given": "man"}, "text: expected one text"),
+            ("conditional", {"text": TEXT, "given": "man", "given_blank": -1}, "given_blank:"),
+            ("marginals", {"text": TEXT, "given": {"first": "man"}}, "given: expected tokens by the numbers"),
+            ("marginals", {"text": TEXT, "given": ["man"]}, "given: expected tokens by the numbers"),
+            ("map", {"text": TEXT, "blanks": [1, 1]}, "blanks: expected the numbers of two different"),
+            ("map", {"text": TEXT, "blanks": [0]}, "blanks: expected the numbers of two different"),
+            ("map", {"text": TEXT, "methods": ["forest"]}, "methods"),
+            ("fill", {"text": THREE, "options": {"block": 3}}, "options.block"),
+            ("fill", {"text": THREE, "options": {"beam": 65}}, "options.beam"),
+        ],
+    )
+    def test_so_is_one_of_another_request(self, client, path, body, line):
+        assert line in refused(client, 422, f"/v1/{path}", **body)
+
     def test_what_is_no_json_is_400(self, client):
         response = client.post("/v1/fill", content=b"{oh", headers={"Content-Type": "application/json"})
         assert response.status_code == 400
@@ -113,6 +154,13 @@ class TestLimits:
             ("fill", {"text": TEXT, "top": 201}, "top: 201"),
             ("sample", {"text": TEXT, "number": 1001}, "number: 1,001"),
             ("map", {"text": TEXT, "size": 65}, "size: 65"),
+            ("fill", {"text": "___ " * 17}, "17 blanks, and this server takes 16"),
+            ("score", {"text": "{" + "man " * 17 + "}"}, "17 blanks, and this server takes 16"),
+            ("fill", {"text": [TEXT, "___ " * 17]}, "text 1: the text has 17 blanks"),
+            ("fill", {"text": [TEXT] * 65}, "65 texts were given, and this server takes 64"),
+            ("sample", {"text": [TEXT] * 65}, "65 texts were given, and this server takes 64"),
+            ("fill", {"text": [TEXT, "a" * 2001]}, "2,001 characters"),
+            ("marginals", {"text": TEXT, "top": 201}, "top: 201"),
         ],
     )
     def test_each_has_a_line_of_its_own(self, client, path, body, line):
@@ -156,7 +204,7 @@ def test_an_unknown_path_and_method_are_told_in_json(client):
 
 
 def test_an_error_that_nobody_foresaw_tells_nothing_of_the_inside(client, service, monkeypatch, caplog):
-    monkeypatch.setattr(service.conditionals, "conditionals_of", lambda *_: 1 / 0)
+    monkeypatch.setattr(service.conditionals, "use", lambda *_: 1 / 0)
     line = refused(client, 500, text="A [MASK] of its own.")
     assert "log" in line
     assert "division" not in line

@@ -119,7 +119,7 @@ def tree_joint(
         rows = logits(filled[parent][:, child], child)
         return EdgeTable.of_candidates(kept[parent], rows, alone[child], len(supports[parent]))
 
-    edges = choose_edges(alone, conditionals)
+    edges, information = choose_edges(alone, conditionals)
     root = next(iter(edges), (0, 0))[0]
     known = replace(
         diagnostics or Diagnostics(),
@@ -127,7 +127,7 @@ def tree_joint(
         passes=(diagnostics.passes if diagnostics else 0) + 1 + sum(len(states) for states in filled),
         candidates=candidates,
     )
-    return TreeJoint(alone[root], edges, supports, diagnostics=known, cloze=cloze)
+    return TreeJoint(alone[root], edges, supports, information=information, diagnostics=known, cloze=cloze)
 
 
 def _guessed_tree(
@@ -157,7 +157,9 @@ def _guessed_tree(
     def whole(parent: int, child: int) -> EdgeTable:
         return edge(parent, child, OWN_ROWS, SHARED_ROWS, include[parent] if include else ())
 
-    edges = choose_edges(alone, whole, lambda parent, child: edge(parent, child, TREE_CANDIDATES, 1, ()))
+    edges, information = choose_edges(
+        alone, whole, lambda parent, child: edge(parent, child, TREE_CANDIDATES, 1, ())
+    )
     root = next(iter(edges), (0, 0))[0]
     errors = [PairGuess(mlm, cloze, states, parent, child).error.shift for parent, child in edges]
     known = replace(
@@ -168,4 +170,4 @@ def _guessed_tree(
         estimated_error=sum(errors),
         estimated_from="pair head",
     )
-    return TreeJoint(alone[root], edges, supports, diagnostics=known, cloze=cloze)
+    return TreeJoint(alone[root], edges, supports, information=information, diagnostics=known, cloze=cloze)

@@ -110,7 +110,8 @@ class EnumerableJoint(Joint):
         check_enumerable(
             self.supports,
             f"a sum over a {self.method} joint",
-            "draw samples (`sample`), estimate (`estimate_entropy`), or use a smaller support",
+            "use the method tree, draw samples (`sample`), estimate (`estimate_entropy`), or use a smaller "
+            "support",
         )
         log_q = self.log_prob(self.enumerate_support()).reshape([len(s) for s in self.supports])
         return TableJoint(log_q, self.supports, method=self.method, cloze=self.cloze)

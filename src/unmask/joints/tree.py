@@ -41,6 +41,8 @@ class TreeJoint(Joint):
             from the root, which is the one blank without a parent.
         supports: the tokens that each blank may hold.
         method: the name of the construction.
+        information: the mutual information of every two blanks by which the edges were chosen, in nats,
+            [blanks, blanks], if they were.
         diagnostics: how the conditionals came about.
         cloze: the text that the blanks stand in, if there is one.
     """
@@ -52,6 +54,7 @@ class TreeJoint(Joint):
         supports: tuple[Support, ...],
         *,
         method: str = "tree",
+        information: Tensor | None = None,
         diagnostics: Diagnostics | None = None,
         cloze: Cloze | None = None,
     ) -> None:
@@ -59,6 +62,7 @@ class TreeJoint(Joint):
         self._order = topological_order(edges, self.blanks)
         self._parent = {child: parent for parent, child in edges}
         self._edge = {child: edge for (_, child), edge in edges.items()}
+        self.information = information
         self._root_log_probs = root_logits.detach().double().cpu().log_softmax(-1)
         self._check_sizes()
 
@@ -250,10 +254,11 @@ def choose_edges(
     alone: Sequence[Tensor],
     conditionals: Callable[[int, int], EdgeConditionals],
     compared: Callable[[int, int], EdgeConditionals] | None = None,
-) -> dict[tuple[int, int], EdgeConditionals]:
-    """Return the edges of the tree of blanks that tell each other most, from their conditionals.
+) -> tuple[dict[tuple[int, int], EdgeConditionals], Tensor]:
+    """Return the edges of the tree of blanks that tell each other most, and what every two tell each other.
 
-    The root is the blank of the lowest entropy.
+    The root is the blank of the lowest entropy. The mutual information of two blanks, [blanks, blanks] in
+    nats, is the mean of what their conditionals say in both directions.
 
     Args:
         alone: log-probabilities of each blank with all masked, [tokens] each.
@@ -263,13 +268,13 @@ def choose_edges(
     """
     blanks = len(alone)
     information = torch.zeros(blanks, blanks, dtype=torch.float64)
-    if blanks > 2:  # two blanks have one tree
-        for parent, child in permutations(range(blanks), 2):
-            of_pair = (compared or conditionals)(parent, child)
-            information[parent, child] = of_pair.mutual_information(alone[parent])
+    for parent, child in permutations(range(blanks), 2):
+        of_pair = (compared or conditionals)(parent, child)
+        information[parent, child] = of_pair.mutual_information(alone[parent])
+    information = (information + information.T) / 2
     entropies = torch.stack([-torch.special.xlogy(m.exp(), m.exp()).sum() for m in alone])
     edges = maximum_spanning_tree(information, int(entropies.argmin()))
-    return {edge: conditionals(*edge) for edge in edges}
+    return {edge: conditionals(*edge) for edge in edges}, information
 
 
 def _only(token: int, tokens: int) -> Tensor:

@@ -13,7 +13,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from unmask import __version__
+from unmask.joints.chain import Chain
+from unmask.joints.grid import GridJoint
+from unmask.joints.joint import Joint
 from unmask.joints.registry import CONSTRUCTIONS
+from unmask.joints.tree import TreeJoint
 from unmask.models.masked_lm import MaskedLM
 from unmask.web import page
 from unmask.web import response_schemas as responses
@@ -29,6 +33,8 @@ ABOUT = """Explicit joint distributions from masked language models, over HTTP.
 The answers are those of the command line's `--json`. Every error is `{"error": "..."}`. With
 `Accept: text/event-stream` a request is answered by server-sent events that tell of the progress first."""
 
+BEYOND_PAIRS: dict[str, type[Joint]] = {"grid": GridJoint, "chain": Chain, "tree": TreeJoint}
+"""The methods that join any number of blanks, beside the constructions of pairs."""
 ERRORS = {
     400: "The request can't be answered: the text has no blank, a token is unknown, the body is no JSON.",
     401: "The server asks for a bearer token.",
@@ -83,7 +89,8 @@ def _add_requests(app: FastAPI, service: Service) -> None:
 
         answer.__annotations__["body"] = route.request
         about: dict[str, Any] = {"name": route.handler.__name__, "description": route.handler.__doc__}
-        app.post(route.path, **about, **_described(route.response))(answer)
+        takes_lists = "array" in str(route.request.model_json_schema()["properties"]["text"])
+        app.post(route.path, **about, **_described(route.response, takes_lists))(answer)
 
 
 def _add_state(app: FastAPI, service: Service) -> None:
@@ -91,13 +98,12 @@ def _add_state(app: FastAPI, service: Service) -> None:
 
     @app.get("/v1/models", responses=_error_responses(401, 403))
     async def models() -> responses.ModelsResponse:
-        """List the models, the constructions, and the limits."""
+        """List the models, the methods, and the limits."""
         loaded = service.conditionals.models.loaded
         found = [_model(name, loaded[name].mlm if name in loaded else None) for name in settings.models]
-        methods = {name: _first_line(kind) for name, kind in CONSTRUCTIONS.items()}
-        limits = {**asdict(settings.limits), "blanks": 2}
+        methods = {name: _first_line(kind) for name, kind in (CONSTRUCTIONS | BEYOND_PAIRS).items()}
         return responses.ModelsResponse(
-            models=found, default=settings.default, methods=methods, limits=limits
+            models=found, default=settings.default, methods=methods, limits=asdict(settings.limits)
         )
 
     @app.get("/healthz", responses=_error_responses(403))
@@ -116,15 +122,16 @@ def _add_state(app: FastAPI, service: Service) -> None:
         return Response(service.metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def _described(response: type[BaseModel]) -> dict[str, Any]:
-    """Describe the responses to a request."""
+def _described(response: type[BaseModel], takes_lists: bool) -> dict[str, Any]:
+    """Describe the responses to a request; about a list of texts it is a list."""
+    answer: Any = response | list[response] if takes_lists else response  # type: ignore[valid-type]
     described: dict[int | str, dict[str, Any]] = {
-        200: responses.event_stream(response),
+        200: responses.event_stream(answer),
         **_error_responses(*ERRORS),
     }
     retry = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
     described[503]["headers"] = {"Retry-After": retry}
-    return {"response_model": response, "responses": described}
+    return {"response_model": answer, "responses": described}
 
 
 def _error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -139,6 +146,7 @@ def _model(name: str, mlm: MaskedLM | None) -> responses.ModelResponse:
         vocabulary=None if mlm is None else mlm.vocabulary.size,
         window=None if mlm is None else min(mlm.window, 10**9),
         mask=None if mlm is None else mlm.tokenizer.mask_token,
+        pair_head=None if mlm is None else mlm.pair_head is not None,
     )
 
 

@@ -1,26 +1,31 @@
-"""ConditionalsCache: the models' conditionals of the texts so far.
+"""ConditionalsCache: what the models said of the texts so far.
 
 The expensive part, a model's conditionals of a text, is kept (`TextConditionals`) within a budget of bytes.
 Another construction, another given word, a heat map or samples of the same text need no forward pass. Two
 simultaneous requests about one text compute it once: the second waits for the first.
+
+Of one or two blanks the tables of conditionals are kept, from which every construction is made. Of more, and
+of `tree` and `grid`, the joint is. A chain runs the model whenever it is used, so it is used while the model
+is held, and not kept.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from torch import Tensor
 
-from unmask.inference.infer import conditionals, joint_of, joint_of_targets
+from unmask.errors import UsageError
+from unmask.inference.infer import TEXTS_AT_ONCE, conditionals_of_many, infer, joint_of
 from unmask.inference.query import Query
-from unmask.inference.resolve import check_pair_tables
+from unmask.inference.resolve import check_pair_tables, is_of_pairs
 from unmask.inference.targets import are_single_tokens, targets_of
+from unmask.joints.edge_conditionals import EdgeConditionals
 from unmask.joints.joint import Joint
 from unmask.joints.table import TokenDistribution
-from unmask.joints.targets import TargetJoint
 from unmask.models.masked_lm import MaskedLM
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import Cloze, parse_blanks, parse_braces
@@ -28,12 +33,12 @@ from unmask.text.support import Support
 from unmask.web.deadline import Deadline
 from unmask.web.errors import LimitExceeded
 from unmask.web.lru_cache import LRUCache
-from unmask.web.model_cache import ModelCache
+from unmask.web.model_cache import LoadedModel, ModelCache
 from unmask.web.settings import Settings
 
-Table = PairConditionals | TokenDistribution | TargetJoint
-Reading = Literal["blanks", "braces"]
-"""Whether a text has blanks to be filled, or words in braces to be scored."""
+Reading = Literal["blanks", "pair", "braces"]
+"""Whether a text has blanks to be filled, two of them at the most, or words in braces to be scored."""
+Made = TypeVar("Made")
 
 
 MAX_JOINTS = 16
@@ -41,28 +46,58 @@ MAX_JOINTS = 16
 
 
 class TextConditionals:
-    """A model's conditionals of a text, and the joints made from them so far."""
+    """What a model said of a text: tables of conditionals, or the joint of its blanks."""
 
-    def __init__(self, mlm: MaskedLM, cloze: Cloze, table: Table) -> None:
-        self.mlm, self.cloze, self.table = mlm, cloze, table
+    def __init__(self, mlm: MaskedLM, said: PairConditionals | Joint) -> None:
+        self.mlm, self._said = mlm, said
         self._joints: dict[Hashable, Joint] = {}
         self._lock = threading.Lock()
 
     def joint(self, query: Query, deadline: Deadline) -> Joint:
         """Return the joint by a query's construction, made but once."""
+        if isinstance(self._said, Joint) and not isinstance(self._said, TokenDistribution):
+            return self._said
         key = (query.method, *sorted(query.options.items()))
         with deadline.holding(self._lock):
             if key not in self._joints:
                 while len(self._joints) >= MAX_JOINTS:
                     del self._joints[next(iter(self._joints))]
-                self._joints[key] = joint_of(self.table, query)
+                self._joints[key] = joint_of(self._said, query)
             return self._joints[key]
+
+    @property
+    def runs_model(self) -> bool:
+        """Whether its joint makes forward passes when it is used."""
+        return isinstance(self._said, Joint) and not self._said.tractable
 
     @property
     def bytes(self) -> int:
         """Bytes of the tables."""
-        tables = [value for value in vars(self.table).values() if isinstance(value, Tensor)]
-        return sum({table.data_ptr(): table.nbytes for table in tables}.values())
+        return sum({table.data_ptr(): table.nbytes for table in _tensors(self._said)}.values())
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """Yield the tensors that something holds."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Joint | PairConditionals | EdgeConditionals):
+        yield from _tensors(vars(value))
+    elif isinstance(value, Mapping | tuple | list):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _tensors(part)
+
+
+class _Asked(NamedTuple):
+    """A query, its text as the model reads it, and the key under which the answer is kept."""
+
+    query: Query
+    cloze: Cloze
+    key: Hashable
+
+    @property
+    def is_of_tables(self) -> bool:
+        """Whether the model's answer is tables, from which every construction is made."""
+        return is_of_pairs(self.query, self.cloze) and are_single_tokens(targets_of(self.query, self.cloze))
 
 
 class ConditionalsCache:
@@ -81,38 +116,99 @@ class ConditionalsCache:
         """Bytes of all that is kept."""
         return self._kept.bytes
 
-    def conditionals_of(
-        self, model: str | None, query: Query, reading: Reading, deadline: Deadline
-    ) -> TextConditionals:
-        """Return what the model says of a query's text, whatever is constructed from it."""
-        # targets of several tokens are more blanks, which every method joins in its own way
-        asked = query if query.targets else replace(query, method="product", options={})
-        key = (model, reading, asked)
-        assert model is not None  # the service has put a name there
+    def use(
+        self,
+        model: str,
+        queries: Sequence[Query],
+        reading: Reading,
+        deadline: Deadline,
+        make: Callable[[Joint, MaskedLM], Made],
+    ) -> list[Made]:
+        """Return what is made of the joint of each query, texts of one length sharing their passes."""
         loaded = self.models.take(model, deadline)
-        known = self._kept.get(key)
-        if known is not None:
-            self.hits += 1
-            return known
-        with deadline.holding(loaded.lock):
-            known = self._kept.get(key)  # another request may have asked the same meanwhile
-            if known is not None:
-                self.hits += 1
-                return known
-            self.misses += 1
-            with deadline.checked_during(loaded.mlm.model):
-                found = self._compute(loaded.mlm, query, reading, deadline)
-            self._kept.put(key, found, found.bytes)
-            return found
+        asked = [self._read(model, loaded.mlm, queries, n, reading) for n in range(len(queries))]
+        parts = (asked[start : start + TEXTS_AT_ONCE] for start in range(0, len(asked), TEXTS_AT_ONCE))
+        return [made for part in parts for made in self._use_part(loaded, part, deadline, make)]
 
-    def _compute(self, mlm: MaskedLM, query: Query, reading: Reading, deadline: Deadline) -> TextConditionals:
-        parse = parse_blanks if reading == "blanks" else parse_braces
-        cloze = parse(query.text, mlm.vocabulary, mlm.window, truncate=query.truncate)
+    def _read(
+        self, model: str, mlm: MaskedLM, queries: Sequence[Query], number: int, reading: Reading
+    ) -> _Asked:
+        query, most = queries[number], self.settings.limits.blanks
+        parse = parse_braces if reading == "braces" else parse_blanks
+        several = len({one.text for one in queries}) > 1
+        where = f"text {number}: " if several else ""
+        try:
+            cloze = parse(query.text, mlm.vocabulary, mlm.window, truncate=query.truncate)
+        except UsageError as error:
+            raise UsageError(f"{where}{error}") from None
+        if len(cloze.blanks) > most:
+            raise LimitExceeded(
+                f"{where}the text has {len(cloze.blanks)} blanks, and this server takes {most}: leave fewer"
+            )
+        if reading == "pair":
+            check_pair_tables(cloze)
         self._check_candidates(mlm, query)
-        check_pair_tables(cloze)
-        if are_single_tokens(targets_of(query, cloze)):
-            return TextConditionals(mlm, cloze, conditionals(mlm, cloze, query, deadline))
-        return TextConditionals(mlm, cloze, joint_of_targets(mlm, cloze, query, deadline))
+        asked = _Asked(query, cloze, None)
+        # tables are the same for every construction
+        kept = replace(query, method="product", options={}) if asked.is_of_tables else query
+        return asked._replace(key=(model, parse, kept))
+
+    def _use_part(
+        self,
+        loaded: LoadedModel,
+        asked: Sequence[_Asked],
+        deadline: Deadline,
+        make: Callable[[Joint, MaskedLM], Made],
+    ) -> list[Made]:
+        """Answer as many texts as are worked on at once."""
+        distinct = {one.key: one for one in asked}
+        found = self._find(distinct)
+        made: dict[int, Made] = {}
+
+        def use(number: int) -> None:
+            deadline.check()
+            one = asked[number]
+            made[number] = make(found[one.key].joint(one.query, deadline), loaded.mlm)
+
+        if len(found) < len(distinct):
+            with deadline.holding(loaded.lock):
+                # another request may have asked the same meanwhile
+                found |= self._find([key for key in distinct if key not in found])
+                missing = [one for key, one in distinct.items() if key not in found]
+                self.misses += len(missing)
+                with deadline.checked_during(loaded.mlm.model):
+                    found |= self._compute(loaded.mlm, missing, deadline)
+                    for number, one in enumerate(asked):
+                        if found[one.key].runs_model:
+                            use(number)
+        for number in range(len(asked)):
+            if number not in made:
+                use(number)
+        return [made[number] for number in range(len(asked))]
+
+    def _find(self, keys: Iterable[Hashable]) -> dict[Hashable, TextConditionals]:
+        found = {key: known for key in keys if (known := self._kept.get(key)) is not None}
+        self.hits += len(found)
+        return found
+
+    def _compute(
+        self, mlm: MaskedLM, missing: Sequence[_Asked], deadline: Deadline
+    ) -> dict[Hashable, TextConditionals]:
+        """Ask the model, and keep what it says."""
+        sharing = [one for one in missing if one.is_of_tables]
+        said: dict[Hashable, PairConditionals | Joint] = {}
+        if sharing:
+            clozes = [one.cloze for one in sharing]
+            tables = conditionals_of_many(mlm, clozes, sharing[0].query, deadline)
+            said = {one.key: table for one, table in zip(sharing, tables, strict=True)}
+        for one in missing:
+            if one.key not in said:
+                said[one.key] = infer(mlm, one.cloze, one.query, deadline)
+        found = {key: TextConditionals(mlm, value) for key, value in said.items()}
+        for key, conditionals in found.items():
+            if not conditionals.runs_model:
+                self._kept.put(key, conditionals, conditionals.bytes)
+        return found
 
     def _check_candidates(self, mlm: MaskedLM, query: Query) -> None:
         """Hold `all` to the limit that a number is held to."""

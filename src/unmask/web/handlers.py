@@ -1,10 +1,10 @@
-"""Handlers: each request answered in a few lines over the cache's own functions, and the routes to them."""
+"""Handlers: each request answered in a few lines over the joints of its texts, and the routes to them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -21,83 +21,148 @@ from unmask.web import response_schemas as responses
 from unmask.web.conditionals_cache import ConditionalsCache, Reading
 from unmask.web.deadline import Deadline
 
-Answer = dict[str, Any]
+Answer = dict[str, Any] | list[dict[str, Any]]
 
 
 def fill(request: requests.FillRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
-    """Fill one or two blanks of a text jointly: the likeliest fillings."""
-    return answers.fill_answer(*_joint(request, cache, deadline), request.top)
+    """Fill the blanks of a text jointly, or of each text of a list: the likeliest fillings."""
+    return _each(request, cache, deadline, lambda joint, mlm: answers.fill_answer(joint, mlm, request.top))
 
 
 def score(request: requests.ScoreRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
-    """Score the words in braces under the joint of their blanks."""
-    joint, mlm = _joint(request, cache, deadline, "braces")
-    return answers.score_answer(scored(joint), mlm)
+    """Score the words in braces under the joint of their blanks, in a text or in each text of a list."""
+    return _each(
+        request, cache, deadline, lambda joint, mlm: answers.score_answer(scored(joint), mlm), "braces"
+    )
 
 
 def sample(request: requests.SampleRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
-    """Draw fillings from the joint."""
-    seed = request.query.seed if request.sampling_seed is None else request.sampling_seed
-    return answers.sample_answer(*_joint(request, cache, deadline), request.number, seed)
+    """Draw fillings from the joint of a text's blanks, or of each text of a list."""
+    seed = request.queries[0].seed if request.sampling_seed is None else request.sampling_seed
+    return _each(
+        request, cache, deadline, lambda joint, mlm: answers.sample_answer(joint, mlm, request.number, seed)
+    )
 
 
 def compare(request: requests.CompareRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
-    """Show what every construction makes of one text with two blanks."""
-    joints, mlm = _pairs(request, list(CONSTRUCTIONS), cache, deadline)
-    return answers.compare_answer(joints, mlm, request.top, deadline)
+    """Show what every construction makes of one text with two blanks, or of each text of a list."""
+    found = []
+    for text in request.texts:
+        joints, mlm = _by_method(request, text, list(CONSTRUCTIONS), cache, deadline, "pair", _comparable)
+        found.append(answers.compare_answer(joints, mlm, request.top, deadline))
+    return found if request.is_list else found[0]
 
 
 def conditional(request: requests.ConditionalRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
-    """Fix the token of one blank, and see the other's distribution move."""
-    joint, mlm = _joint(request, cache, deadline)
-    return answers.conditional_answer(_pair(joint), mlm, request.given_blank, request.given, request.top)
+    """Fix the token of one blank, and see the distribution of another one move."""
+
+    def answer(joint: Joint, mlm: MaskedLM) -> dict[str, Any]:
+        blank = _asked_blank(joint, request.blank, request.given_blank)
+        return answers.conditional_answer(joint, mlm, blank, request.given_blank, request.given, request.top)
+
+    return _each(request, cache, deadline, answer)
+
+
+def marginals(request: requests.MarginalsRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
+    """Return every blank's distribution, given the tokens of some; a tree also tells how they are joined."""
+    given = {int(blank): token for blank, token in request.given.items()}
+    return _each(
+        request,
+        cache,
+        deadline,
+        lambda joint, mlm: answers.marginals_answer(joint, mlm, given, request.top),
+    )
 
 
 def heat_map(request: requests.MapRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
-    """Return the joint of the likeliest tokens of both blanks, with its marginals: a heat map."""
-    joints, mlm = _pairs(request, list(dict.fromkeys(request.methods)), cache, deadline)
-    return answers.map_answer(joints, mlm, request.size)
+    """Return the joint of the likeliest tokens of two blanks, with its marginals: a heat map."""
+    methods = list(dict.fromkeys(request.methods))
+    joints, mlm = _by_method(request, request.texts[0], methods, cache, deadline, "blanks", _summable)
+    row, column = request.blanks
+    return answers.map_answer(joints, mlm, request.size, (row, column))
 
 
 def compatibility(
     request: requests.CompatibilityRequest, cache: ConditionalsCache, deadline: Deadline
 ) -> Answer:
     """Say how well the model's conditionals fit together, and the joint to them."""
-    joint, mlm = _joint(request, cache, deadline)
-    return answers.compatibility_answer(_pair(joint), mlm)
+    return _each(
+        request, cache, deadline, lambda joint, mlm: answers.compatibility_answer(_pair(joint), mlm), "pair"
+    )
 
 
-def _joint(
-    request: requests.TextRequest, cache: ConditionalsCache, deadline: Deadline, reading: Reading = "blanks"
-) -> tuple[Joint, MaskedLM]:
-    """Return the joint that a request is about, and the model."""
-    found = cache.conditionals_of(request.model, request.query, reading, deadline)
-    return found.joint(request.query, deadline), found.mlm
+def _each(
+    request: requests.TextRequest,
+    cache: ConditionalsCache,
+    deadline: Deadline,
+    answer: Callable[[Joint, MaskedLM], dict[str, Any]],
+    reading: Reading = "blanks",
+) -> Answer:
+    """Answer about the text of a request, or about each text of a list."""
+    found = cache.use(request.model_name, request.queries, reading, deadline, answer)
+    return found if request.is_list else found[0]
 
 
-def _pairs(
-    request: requests.TextRequest, methods: Sequence[str], cache: ConditionalsCache, deadline: Deadline
-) -> tuple[dict[str, PairJoint | TargetJoint], MaskedLM]:
-    """Return the joints of two blanks by several constructions, and the model."""
-    found = cache.conditionals_of(request.model, request.query, "blanks", deadline)
-    joints: dict[str, PairJoint | TargetJoint] = {}
-    for method in deadline.over(methods, total=len(methods), stage="constructions"):
-        joint = found.joint(replace(request.query, method=method), deadline)
-        joints[method] = joint if _restricts_a_pair(joint) else _pair(joint)
-    return joints, found.mlm
+def _by_method(
+    request: requests.TextRequest,
+    text: str,
+    methods: Sequence[str],
+    cache: ConditionalsCache,
+    deadline: Deadline,
+    reading: Reading,
+    check: Callable[[Joint], Any],
+) -> tuple[dict[str, Any], MaskedLM]:
+    """Return the joints of a text's blanks by several methods, each of them checked, and the model."""
+    one = replace(request.queries[0], text=text)
+    found = cache.use(
+        request.model_name,
+        [replace(one, method=method) for method in methods],
+        reading,
+        deadline,
+        lambda joint, mlm: (check(joint), mlm),
+    )
+    return dict(zip(methods, (joint for joint, _ in found), strict=True)), found[0][1]
 
 
-def _restricts_a_pair(joint: Joint) -> TypeGuard[TargetJoint]:
+def _asked_blank(joint: Joint, blank: int | None, given_blank: int) -> int:
+    """Return the blank whose distribution is asked for: of two blanks it is the other one."""
+    _several_blanks(joint)
+    if blank is not None:
+        return blank
+    if joint.blanks > 2:
+        raise UsageError(f"the text has {joint.blanks} blanks: say whose distribution is asked for, as blank")
+    return 1 - min(given_blank, 1)
+
+
+def _several_blanks(joint: Joint) -> Joint:
+    if joint.blanks < 2:
+        raise UsageError("this request is about two blanks, and the text has one: blank another word")
+    return joint
+
+
+def _summable(joint: Joint) -> Joint:
+    """Return a joint of several blanks whose marginals need no forward pass."""
+    if not _several_blanks(joint).tractable:
+        raise UsageError(f"a map of {joint.blanks} blanks is made by a tree, not a {joint.method}: use tree")
+    return joint
+
+
+def _comparable(joint: Joint) -> PairJoint | TargetJoint:
+    """Return a joint by which constructions are compared."""
     if not isinstance(joint, TargetJoint) or joint.blanks < 2:
-        return False
+        return _pair(joint)
     if not isinstance(joint.source, PairJoint):
         raise UsageError("targets: constructions are compared over words of one token each: use fill")
-    return True
+    return joint
 
 
 def _pair(joint: Joint) -> PairJoint:
-    if not isinstance(joint, PairJoint):
-        raise UsageError("this request is about two blanks, and the text has one: blank another word")
+    if not isinstance(_several_blanks(joint), PairJoint):
+        raise UsageError(
+            f"this request is about a construction for two blanks, not {joint.method}: use one of "
+            f"{', '.join(CONSTRUCTIONS)}"
+        )
+    assert isinstance(joint, PairJoint)
     return joint
 
 
@@ -116,6 +181,7 @@ ROUTES = (
     Route("/v1/sample", sample, requests.SampleRequest, responses.SampleResponse),
     Route("/v1/compare", compare, requests.CompareRequest, responses.CompareResponse),
     Route("/v1/conditional", conditional, requests.ConditionalRequest, responses.ConditionalResponse),
+    Route("/v1/marginals", marginals, requests.MarginalsRequest, responses.MarginalsResponse),
     Route("/v1/map", heat_map, requests.MapRequest, responses.MapResponse),
     Route("/v1/compatibility", compatibility, requests.CompatibilityRequest, responses.CompatibilityResponse),
 )

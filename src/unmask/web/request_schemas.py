@@ -1,38 +1,45 @@
 """The requests, typed: the arguments of the command line under the same names.
 
-The schema says what kind of thing each field is. How much of it a server gives is a matter of its `Limits`,
-which `check_limits` holds a request to, with a line of its own for each.
+Where a list of texts makes sense, `text` may be one. The schema says what kind of thing each field is. How
+much of it a server gives is a matter of its `Limits`, which `check_limits` holds a request to, with a line of
+its own for each.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Literal, TypeVar
+from dataclasses import replace
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, create_model
 
+from unmask.inference.methods import CHAIN_OPTIONS
 from unmask.inference.query import DEFAULTS, LARGEST_SEED, SPECS, Query, TableKeywords
 from unmask.inference.target_lists import TargetLists
+from unmask.joints.grid import GridJoint
 from unmask.joints.options import declared_options
 from unmask.joints.registry import CONSTRUCTIONS
-from unmask.values import Either, Real, Several, Spec, Text, ValueKind, Whole, Word, token_kind
+from unmask.values import Either, Real, Several, Spec, Text, ValueKind, Whole, token_kind
 from unmask.web.errors import LimitExceeded
+from unmask.web.request_kinds import TextOrList, TokensByBlank, TwoBlanks
 from unmask.web.settings import Limits
 
 BLANKS = "The [MASK] [MASK] playing in the park."
 BRACES = "The {man} {is} playing in the park."
+SEVERAL = "A [MASK] in a [MASK] [MASK] is [MASK] a guitar."
 MAX_ROUNDS = 200
+WIDEST_BEAM = 64
 FINEST_TOLERANCE = 5e-7
 NARROWER: dict[str, ValueKind] = {
     "text": Text(1),
-    "method": Word(lambda: CONSTRUCTIONS),
     "include": Several(token_kind(200), "tokens, as strings or ids"),
     "targets": TargetLists(200),
     "pivot": token_kind(200),
 }
 """What this server takes of a field or an option, where that is less than the library does."""
 NARROWER_RANGES: dict[str, tuple[float, float]] = {
+    "beam": (1, WIDEST_BEAM),
     "rounds": (0, MAX_ROUNDS),
     "sweeps": (0, MAX_ROUNDS),
     "tolerance": (FINEST_TOLERANCE, 1.0),
@@ -40,6 +47,10 @@ NARROWER_RANGES: dict[str, tuple[float, float]] = {
 """The same of numbers, whose range is cut to this one, whichever construction's it is."""
 
 Asked = TypeVar("Asked", bound=type[BaseModel])
+
+
+TEXTS = Spec(TextOrList(NARROWER["text"]), SPECS["text"].help)
+BRACED = Spec(TextOrList(NARROWER["text"]), "A text with braces around what is scored.")
 
 
 def _typed(kind: ValueKind) -> Any:
@@ -62,7 +73,7 @@ def _narrow(name: str, kind: ValueKind) -> ValueKind:
 
 def _field(name: str, spec: Spec, default: Any) -> tuple[Any, Any]:
     described = Field(... if name == "text" else default, description=spec.help)
-    return _typed(_narrow(name, spec.kind)), described
+    return _typed(spec.kind if name == "text" else _narrow(name, spec.kind)), described
 
 
 class _StrictModel(BaseModel):
@@ -80,14 +91,15 @@ class Options(_StrictModel):
 
 
 def _options() -> type[Options]:
-    """Return the schema of all constructions' options; each says which constructions have it.
+    """Return the schema of all methods' options; each says which methods have it.
 
     A value is held to the kinds of all of them here, and to its method's own when the query is made.
     """
     owners: dict[str, dict[str, list[str]]] = {}
     kinds: dict[str, dict[str, ValueKind]] = {}
-    for method, construction in CONSTRUCTIONS.items():
-        for name, spec in declared_options(construction).items():
+    methods = {name: declared_options(kind) for name, kind in (*CONSTRUCTIONS.items(), ("grid", GridJoint))}
+    for method, specs in (methods | {"chain": CHAIN_OPTIONS}).items():
+        for name, spec in specs.items():
             owners.setdefault(name, {}).setdefault(spec.help, []).append(method)
             kind = _narrow(name, spec.kind)
             kinds.setdefault(name, {})[repr(kind.schema)] = kind
@@ -102,7 +114,7 @@ def _options() -> type[Options]:
 
 def _with(names: Iterable[str], **own: Spec) -> Callable[[Asked], Asked]:
     """Give a request these fields of a query, with their defaults, ranges and help, or with its own."""
-    specs = SPECS | own
+    specs = SPECS | {"text": Spec(NARROWER["text"], SPECS["text"].help)} | own
     fields = {name: _field(name, specs[name], DEFAULTS[name]) for name in names if name != "options"}
     if "options" in names:
         options = _options()
@@ -117,9 +129,12 @@ def _with(names: Iterable[str], **own: Spec) -> Callable[[Asked], Asked]:
 
 EVERY_METHOD = ("text", *(name for name in SPECS if name in TableKeywords.__optional_keys__))
 Positive = Annotated[int, Field(ge=1)]
-METHOD, TOKEN = NARROWER["method"], NARROWER["pivot"]
+METHOD, TOKEN = SPECS["method"].kind, NARROWER["pivot"]
 Method = Annotated[str, PlainValidator(METHOD.read), WithJsonSchema(METHOD.schema)]
 Token = Annotated[str | int, PlainValidator(TOKEN.read), WithJsonSchema(TOKEN.schema)]
+GIVEN, PAIR = TokensByBlank(TOKEN), TwoBlanks()
+GivenTokens = Annotated[dict[str, str | int], PlainValidator(GIVEN.read), WithJsonSchema(GIVEN.schema)]
+BlankPair = Annotated[list[int], PlainValidator(PAIR.read), WithJsonSchema(PAIR.schema)]
 
 
 class TextRequest(_StrictModel):
@@ -128,19 +143,37 @@ class TextRequest(_StrictModel):
     model: str | None = Field(None, description="A name that GET /v1/models lists; null for the first.")
 
     @property
-    def query(self) -> Query:
-        """The query that is asked."""
+    def model_name(self) -> str:
+        """The model, which the service has named where the request did not."""
+        assert self.model is not None
+        return self.model
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the request is about a list of texts."""
+        return isinstance(getattr(self, "text"), list)  # noqa: B009
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts that it is about."""
+        text: str | list[str] = getattr(self, "text")  # noqa: B009
+        return text if isinstance(text, list) else [text]
+
+    @property
+    def queries(self) -> list[Query]:
+        """The query that is asked about each text."""
         given = {name: getattr(self, name) for name in SPECS if name in type(self).model_fields}
         if "options" in given:
             given["options"] = given["options"].given()
-        return Query(**given)
+        one = Query(**{**given, "text": ""})
+        return [replace(one, text=text) for text in self.texts]
 
 
 def _examples(*requests: dict[str, Any]) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": list(requests)})
 
 
-@_with(SPECS)
+@_with(SPECS, text=TEXTS)
 class FillRequest(TextRequest):
     """The likeliest fillings of a text's blanks."""
 
@@ -148,18 +181,20 @@ class FillRequest(TextRequest):
         {"text": BLANKS, "method": "ag", "top": 5},
         {"text": BLANKS, "candidates": 64, "include": ["dog"], "top": 5},
         {"text": BLANKS, "targets": [["man", "woman"], ["is", "was"]]},
+        {"text": SEVERAL, "method": "tree", "top": 5},
+        {"text": [BLANKS, SEVERAL], "method": "chain", "candidates": 8, "top": 1},
     )
     top: Positive = Field(10, description="How many fillings.")
 
 
-@_with(SPECS, text=Spec(SPECS["text"].kind, "A text with braces around what is scored."))
+@_with(SPECS, text=BRACED)
 class ScoreRequest(TextRequest):
     """What the words in braces are worth."""
 
-    model_config = _examples({"text": BRACES, "method": "ag"})
+    model_config = _examples({"text": BRACES, "method": "ag"}, {"text": [BRACES, "The {man} is."]})
 
 
-@_with(SPECS)
+@_with(SPECS, text=TEXTS)
 class SampleRequest(TextRequest):
     """Fillings drawn from the joint."""
 
@@ -170,7 +205,7 @@ class SampleRequest(TextRequest):
     )
 
 
-@_with(EVERY_METHOD)
+@_with(EVERY_METHOD, text=TEXTS)
 class CompareRequest(TextRequest):
     """Every construction side by side."""
 
@@ -180,21 +215,43 @@ class CompareRequest(TextRequest):
 
 @_with(set(SPECS) - {"targets"})
 class ConditionalRequest(TextRequest):
-    """One blank's distribution, the other one being known."""
+    """One blank's distribution, the token of another one being known."""
 
-    model_config = _examples({"text": BLANKS, "given": "man", "given_blank": 0, "top": 5})
-    given: Token = Field(description="The token that the other blank holds, as a string or an id.")
-    given_blank: Literal[0, 1] = Field(0, description="Which blank holds it, from 0.")
+    model_config = _examples(
+        {"text": BLANKS, "given": "man", "given_blank": 0, "top": 5},
+        {"text": SEVERAL, "method": "tree", "given": "man", "given_blank": 0, "blank": 3, "top": 5},
+    )
+    given: Token = Field(description="The token that a blank holds, as a string or an id.")
+    given_blank: int = Field(0, ge=0, description="Which blank holds it, from 0.")
+    blank: int | None = Field(
+        None, ge=0, description="Whose distribution is asked for, from 0; null for the other one of two."
+    )
     top: Positive = Field(10, description="How many tokens.")
+
+
+@_with(set(SPECS) - {"targets"})
+class MarginalsRequest(TextRequest):
+    """Every blank's distribution, the tokens of some being known."""
+
+    model_config = _examples(
+        {"text": SEVERAL, "method": "tree", "top": 5},
+        {"text": SEVERAL, "method": "tree", "given": {"0": "man"}, "top": 5},
+    )
+    given: GivenTokens = Field({}, description="The tokens that some blanks hold, by the blanks' numbers.")
+    top: Positive = Field(10, description="How many tokens of each blank.")
 
 
 @_with(set(EVERY_METHOD) - {"targets"})
 class MapRequest(TextRequest):
-    """The joint of the likeliest tokens of both blanks, by one construction or several."""
+    """The joint of the likeliest tokens of two blanks, by one method or several."""
 
-    model_config = _examples({"text": BLANKS, "methods": ["ag", "product"], "size": 8})
-    methods: list[Method] = Field(["ag"], min_length=1, max_length=4, description="The constructions.")
+    model_config = _examples(
+        {"text": BLANKS, "methods": ["ag", "product"], "size": 8},
+        {"text": SEVERAL, "methods": ["tree", "product"], "blanks": [1, 2], "size": 8},
+    )
+    methods: list[Method] = Field(["ag"], min_length=1, max_length=4, description="The methods.")
     size: Positive = Field(16, description="How many tokens at each side.")
+    blanks: BlankPair = Field([0, 1], description="Which two blanks, from 0.")
 
 
 @_with(set(SPECS) - {"targets"})
@@ -216,10 +273,17 @@ LIMITED_FIELDS = {
 
 def check_limits(request: TextRequest, limits: Limits) -> None:
     """Refuse a request that asks for more than the limits allow."""
-    query = request.query
-    if len(query.text) > limits.text:
+    if len(request.texts) > limits.texts:
         raise LimitExceeded(
-            f"the text has {len(query.text):,} characters, this server takes {limits.text:,}: shorten it"
+            f"text: {len(request.texts):,} texts were given, and this server takes {limits.texts:,}: give "
+            f"fewer"
+        )
+    query, *_ = request.queries
+    longest = max(map(len, request.texts))
+    if longest > limits.text:
+        which = "the longest text" if request.is_list else "the text"
+        raise LimitExceeded(
+            f"{which} has {longest:,} characters, this server takes {limits.text:,}: shorten it"
         )
     if len(query.include) > limits.include:
         raise LimitExceeded(

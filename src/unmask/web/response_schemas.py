@@ -76,8 +76,10 @@ class MethodResponse(TextResponse):
 class FillResponse(MethodResponse):
     """The likeliest fillings; the JSON of `unmask fill --json`."""
 
-    entropy: float = Field(description="In nats.")
-    mutual_information: float = Field(description="What the blanks tell of each other, in nats.")
+    entropy: float | None = Field(description="In nats; null for a chain, which can't sum over all fillings.")
+    mutual_information: float | None = Field(
+        description="What the blanks tell of each other, in nats; null for a chain."
+    )
     mass_outside_candidates: float | None
     targets_log_prob: float | None = Field(
         None, description="With targets of one length: what they hold of the joint over all tokens."
@@ -94,10 +96,19 @@ class ScoredBlank(BaseModel):
     log_prob_alone: float
 
 
+class ScoredBlock(BaseModel):
+    """Blanks that a chain fills together."""
+
+    blanks: list[int]
+    tokens: list[str]
+    log_prob: float = Field(description="Given the blocks before.")
+
+
 class ScoreResponse(MethodResponse, FillingResponse):
     """What the words in braces are worth; the JSON of `unmask score --json`."""
 
-    blanks: list[ScoredBlank]
+    blanks: list[ScoredBlank] | None = Field(None, description="Each token; not of a chain.")
+    blocks: list[ScoredBlock] | None = Field(None, description="Of a chain: its blocks, first to last.")
 
 
 class SampleResponse(MethodResponse):
@@ -141,8 +152,10 @@ class ConditionalToken(TokenResponse):
 
     probability: float = Field(description="Under the joint, given the token of the other blank.")
     log_prob: float
-    marginal_probability: float = Field(description="Under the joint, whatever the other blank holds.")
-    model_probability: float = Field(description="By the model's own conditional, given that token.")
+    marginal_probability: float = Field(description="Under the joint, whatever the other blanks hold.")
+    model_probability: float | None = Field(
+        description="By the model's own conditional, given that token; null unless there are two blanks."
+    )
 
 
 class ConditionalResponse(MethodResponse):
@@ -156,6 +169,33 @@ class ConditionalResponse(MethodResponse):
     marginal_entropy: float = Field(description="Of the asked blank, whatever the other holds, in nats.")
     information: float = Field(description="KL of the one from the other: what the token tells, in nats.")
     tokens: list[ConditionalToken]
+
+
+class MarginalToken(TokenResponse):
+    """A token of a blank, before and after the given ones are known."""
+
+    probability: float = Field(description="Given the tokens that are known.")
+    marginal_probability: float = Field(description="Whatever the other blanks hold.")
+
+
+class BlankMarginal(BaseModel):
+    """One blank's distribution."""
+
+    given: TokenResponse | None = Field(description="The token that it is known to hold, if any.")
+    entropy: float = Field(description="Given the tokens that are known, in nats.")
+    marginal_entropy: float = Field(description="Whatever the other blanks hold, in nats.")
+    tokens: list[MarginalToken]
+
+
+class MarginalsResponse(MethodResponse):
+    """Every blank's distribution, the tokens of some being known."""
+
+    blanks: list[BlankMarginal]
+    edges: list[list[int]] | None = Field(description="Of a tree: the blanks that it joins, [parent, child].")
+    information: list[list[float]] | None = Field(
+        description="Of a tree: what every two blanks tell each other, the others masked, in nats, "
+        "[blanks][blanks]."
+    )
 
 
 class MappedMethod(BaseModel):
@@ -172,7 +212,9 @@ class MappedMethod(BaseModel):
 
 
 class MapResponse(TextResponse):
-    """The joint of the likeliest tokens of both blanks."""
+    """The joint of the likeliest tokens of two blanks."""
+
+    blanks: list[int] = Field(description="Which two blanks, from 0.")
 
     rows: list[TokenResponse] = Field(description="Tokens of the first blank, likeliest first.")
     columns: list[TokenResponse] = Field(description="Tokens of the second blank, likeliest first.")
@@ -193,10 +235,11 @@ class ModelResponse(BaseModel):
 
     name: str
     loaded: bool
-    architecture: str | None = Field(description="Known once it is loaded, as the next three.")
+    architecture: str | None = Field(description="Known once it is loaded, as the next four.")
     vocabulary: int | None
     window: int | None
     mask: str | None = Field(description="Its own spelling of a blank.")
+    pair_head: bool | None = Field(description="Whether it has a pair head, which `candidates: 0` needs.")
 
 
 class ModelsResponse(BaseModel):
@@ -204,7 +247,7 @@ class ModelsResponse(BaseModel):
 
     models: list[ModelResponse]
     default: str
-    methods: dict[str, str] = Field(description="The constructions, each with a line on what it is.")
+    methods: dict[str, str] = Field(description="The methods, each with a line on what it is.")
     limits: dict[str, float] = Field(description="How much may be asked for.")
 
 
@@ -217,7 +260,7 @@ class HealthResponse(BaseModel):
     waiting: int
 
 
-def event_stream(answer: type[BaseModel]) -> dict[str, Any]:
+def event_stream(answer: Any) -> dict[str, Any]:
     """Describe an answer as JSON, and as server-sent events for whoever accepts those."""
     told = (
         "Server-sent events, for `Accept: text/event-stream`: `progress` with `stage`, `done` and `total`, "

@@ -18,6 +18,10 @@ class Limits:
 
     text: int = 2_000
     """Characters of a text."""
+    texts: int = 64
+    """Texts of a list."""
+    blanks: int = 16
+    """Blanks of a text."""
     candidates: int = 1_024
     """Candidates per blank; `all` counts as the size of the support."""
     include: int = 64
