@@ -170,6 +170,16 @@ class TestMap:
                     assert cell == pytest.approx(log_q[here].exp().sum().item(), abs=1e-9)
             assert got["methods"][method]["mass_shown"] == pytest.approx(1)
 
+    def test_a_number_of_candidates_is_the_trees_alone(self, client):
+        got = asked(client, "map", text=TEXT, methods=["tree", "product"], candidates=4, size=3)
+        alone = asked(client, "map", text=TEXT, methods=["product"], size=3, blanks=[0, 1])
+        shown = {
+            t["id"]: p
+            for t, p in zip(alone["rows"], alone["methods"]["product"]["row_marginals"], strict=True)
+        }
+        for row, p in zip(got["rows"], got["methods"]["product"]["row_marginals"], strict=True):
+            assert p == pytest.approx(shown.get(row["id"], p))
+
     def test_two_blanks_may_change_places(self, client):
         there = asked(client, "map", text=PAIR, size=5)
         back = asked(client, "map", text=PAIR, size=5, blanks=[1, 0])

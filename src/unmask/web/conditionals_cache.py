@@ -116,6 +116,12 @@ class ConditionalsCache:
         """Bytes of all that is kept."""
         return self._kept.bytes
 
+    def blanks(self, model: str, query: Query, deadline: Deadline) -> int:
+        """Return how many blanks a query's text has."""
+        return len(
+            self._read(model, self.models.take(model, deadline).mlm, [query], 0, "blanks").cloze.blanks
+        )
+
     def use(
         self,
         model: str,

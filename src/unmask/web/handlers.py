@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
 from unmask import serialize as answers
 from unmask.api import scored
 from unmask.errors import UsageError
+from unmask.inference.query import Query
 from unmask.joints.joint import Joint
 from unmask.joints.pair import PairJoint
 from unmask.joints.registry import CONSTRUCTIONS
@@ -22,6 +23,7 @@ from unmask.web.conditionals_cache import ConditionalsCache, Reading
 from unmask.web.deadline import Deadline
 
 Answer = dict[str, Any] | list[dict[str, Any]]
+Checked = TypeVar("Checked", bound=Joint)
 
 
 def fill(request: requests.FillRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
@@ -47,8 +49,9 @@ def sample(request: requests.SampleRequest, cache: ConditionalsCache, deadline: 
 def compare(request: requests.CompareRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
     """Show what every construction makes of one text with two blanks, or of each text of a list."""
     found = []
-    for text in request.texts:
-        joints, mlm = _by_method(request, text, list(CONSTRUCTIONS), cache, deadline, "pair", _comparable)
+    for query in request.queries:
+        asked = {method: replace(query, method=method) for method in CONSTRUCTIONS}
+        joints, mlm = _by_method(request, asked, cache, deadline, "pair", _comparable)
         found.append(answers.compare_answer(joints, mlm, request.top, deadline))
     return found if request.is_list else found[0]
 
@@ -76,8 +79,11 @@ def marginals(request: requests.MarginalsRequest, cache: ConditionalsCache, dead
 
 def heat_map(request: requests.MapRequest, cache: ConditionalsCache, deadline: Deadline) -> Answer:
     """Return the joint of the likeliest tokens of two blanks, with its marginals: a heat map."""
-    methods = list(dict.fromkeys(request.methods))
-    joints, mlm = _by_method(request, request.texts[0], methods, cache, deadline, "blanks", _summable)
+    (query,) = request.queries
+    asked = {method: replace(query, method=method) for method in request.methods}
+    if "product" in asked and cache.blanks(request.model_name, query, deadline) > 2:
+        asked["product"] = replace(asked["product"], candidates="auto")  # it is over every token
+    joints, mlm = _by_method(request, asked, cache, deadline, "blanks", _summable)
     row, column = request.blanks
     return answers.map_answer(joints, mlm, request.size, (row, column))
 
@@ -105,23 +111,21 @@ def _each(
 
 def _by_method(
     request: requests.TextRequest,
-    text: str,
-    methods: Sequence[str],
+    asked: Mapping[str, Query],
     cache: ConditionalsCache,
     deadline: Deadline,
     reading: Reading,
-    check: Callable[[Joint], Any],
-) -> tuple[dict[str, Any], MaskedLM]:
+    check: Callable[[Joint], Checked],
+) -> tuple[dict[str, Checked], MaskedLM]:
     """Return the joints of a text's blanks by several methods, each of them checked, and the model."""
-    one = replace(request.queries[0], text=text)
     found = cache.use(
         request.model_name,
-        [replace(one, method=method) for method in methods],
+        list(asked.values()),
         reading,
         deadline,
         lambda joint, mlm: (check(joint), mlm),
     )
-    return dict(zip(methods, (joint for joint, _ in found), strict=True)), found[0][1]
+    return dict(zip(asked, (joint for joint, _ in found), strict=True)), found[0][1]
 
 
 def _asked_blank(joint: Joint, blank: int | None, given_blank: int) -> int:

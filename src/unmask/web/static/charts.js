@@ -23,22 +23,23 @@ function axes(map, given) {
   const font = { family: "inherit", color: colour("soft"), size: 12 };
   const base = { fixedrange: true, showgrid: false, zeroline: false, ticks: "", tickfont: { size: 12 } };
   const shapes = [];
-  if (given) {
-    const at = (given.blank === 0 ? map.rows : map.columns).findIndex((t) => t.id === given.id);
+  map.blanks.forEach((blank, side) => {
+    const at = (side ? map.columns : map.rows).findIndex((t) => t.id === given[blank]);
     const [low, high] = [at - 0.5, at + 0.5];
-    const line = { color: colour(given.blank === 0 ? "first" : "second"), width: 2 };
-    const box = given.blank === 0
-      ? { y0: low, y1: high, x0: -0.5, x1: map.columns.length - 0.5 }
-      : { x0: low, x1: high, y0: -0.5, y1: map.rows.length - 0.5 };
+    const line = { color: colour(`b${blank}`), width: 2 };
+    const box = side
+      ? { x0: low, x1: high, y0: -0.5, y1: map.rows.length - 0.5 }
+      : { y0: low, y1: high, x0: -0.5, x1: map.columns.length - 0.5 };
     if (at >= 0) shapes.push({ type: "rect", line, ...box });
-  }
+  });
+  const titles = map.blanks.map((blank, side) => ({ text: map.names[side], font: { color: colour(`b${blank}`), size: 12 }, standoff: 4 }));
   const few = map.columns.length <= 6;
   return {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font, shapes, showlegend: false,
     margin: { l: 84, r: 6, t: 8, b: few ? 48 : 74 }, dragmode: false, hovermode: "closest", bargap: 0.25,
     hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink"), family: "inherit", size: 13 } },
-    xaxis: { ...base, domain: [0, 0.84], tickvals: map.columns.map((_, i) => i), ticktext: map.columns.map((t) => t.text), tickangle: few ? 0 : -45, title: { text: "second blank", font: { color: colour("second"), size: 12 }, standoff: 4 }, range: [-0.5, map.columns.length - 0.5] },
-    yaxis: { ...base, domain: [0, 0.84], tickvals: map.rows.map((_, i) => i), ticktext: map.rows.map((t) => t.text), range: [map.rows.length - 0.5, -0.5], title: { text: "first blank", font: { color: colour("first"), size: 12 }, standoff: 4 } },
+    xaxis: { ...base, domain: [0, 0.84], tickvals: map.columns.map((_, i) => i), ticktext: map.columns.map((t) => t.text), tickangle: few ? 0 : -45, title: titles[1], range: [-0.5, map.columns.length - 0.5] },
+    yaxis: { ...base, domain: [0, 0.84], tickvals: map.rows.map((_, i) => i), ticktext: map.rows.map((t) => t.text), range: [map.rows.length - 0.5, -0.5], title: titles[0] },
     xaxis2: { ...base, domain: [0.86, 1], showticklabels: false },
     yaxis2: { ...base, domain: [0.86, 1], showticklabels: false },
   };
@@ -60,11 +61,11 @@ export async function drawJoint(element, map, method, { top, given, onPick }) {
       hovertemplate: "<b>%{customdata[3]} %{customdata[4]}</b><br>together %{customdata[0]}<br>%{customdata[3]}, given %{customdata[4]}: %{customdata[1]}<br>%{customdata[4]}, given %{customdata[3]}: %{customdata[2]}<extra></extra>",
     },
     {
-      type: "bar", x: map.columns.map((_, i) => i), y: part.column_marginals, yaxis: "y2", marker: { color: colour("second") },
+      type: "bar", x: map.columns.map((_, i) => i), y: part.column_marginals, yaxis: "y2", marker: { color: colour(`b${map.blanks[1]}`) },
       customdata: map.columns.map((t, i) => [t.text, percent(part.column_marginals[i])]), hovertemplate: "%{customdata[0]} by itself: %{customdata[1]}<extra></extra>",
     },
     {
-      type: "bar", orientation: "h", y: map.rows.map((_, i) => i), x: part.row_marginals, xaxis: "x2", marker: { color: colour("first") },
+      type: "bar", orientation: "h", y: map.rows.map((_, i) => i), x: part.row_marginals, xaxis: "x2", marker: { color: colour(`b${map.blanks[0]}`) },
       customdata: map.rows.map((t, i) => [t.text, percent(part.row_marginals[i])]), hovertemplate: "%{customdata[0]} by itself: %{customdata[1]}<extra></extra>",
     },
   ];
@@ -96,11 +97,11 @@ export async function drawDifference(element, map, one, other, { given, onPick }
   picks(element, map, onPick);
 }
 
-// a cell or a bar of the first blank fixes its word there; a bar of the second blank fixes that one
+// a cell or a bar at the side fixes the row's word in its blank; a bar above fixes the column's
 function picks(element, map, onPick) {
   element.removeAllListeners("plotly_click");
   element.on("plotly_click", ({ points: [point] }) => {
-    if (point.curveNumber === 1) onPick(1, map.columns[Math.round(point.x)]);
-    else onPick(0, map.rows[Math.round(point.y)]);
+    if (point.curveNumber === 1) onPick(map.blanks[1], map.columns[Math.round(point.x)]);
+    else onPick(map.blanks[0], map.rows[Math.round(point.y)]);
   });
 }

@@ -8,23 +8,24 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
+const KEPT_SPACE = "\u00a0"; // a number and its unit stay on one line
+
 export function percent(p) {
   const hundred = 100 * p;
-  if (hundred >= 10) return `${hundred.toFixed(1)} %`;
-  if (hundred >= 0.01) return `${hundred.toFixed(2)} %`;
-  return hundred === 0 ? "0 %" : `${hundred.toExponential(1)} %`;
+  const number = hundred >= 10 ? hundred.toFixed(1) : hundred >= 0.01 ? hundred.toFixed(2) : hundred === 0 ? "0" : hundred.toExponential(1);
+  return `${number}${KEPT_SPACE}%`;
 }
 
-export const nats = (x) => `${x >= 0.01 ? x.toFixed(2) : Math.max(0, x).toPrecision(2)} nats`;
+export const nats = (x) => `${x >= 0.01 ? x.toFixed(2) : Math.max(0, x).toPrecision(2)}${KEPT_SPACE}nats`;
 
-const SIDES = ["first", "second"];
+export const ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"];
 
 // a filled text with its new words marked: what lies between the stretches that did not change
 export function marked(text, asked) {
   const pieces = asked.split(/\[MASK\]|_{3,}/).map((piece) => piece.trim());
   const line = make("span", { className: "s" });
   let at = 0, side = 0;
-  const mark = (word) => make("mark", { className: SIDES[Math.min(side++, 1)] }, word);
+  const mark = (word) => make("mark", { className: `blank-${side++}` }, word);
   const between = (end, blanks) => {
     const stretch = text.slice(at, end);
     const inside = stretch.trim();
@@ -86,13 +87,24 @@ export function trimmed(map, least = 0.004, atLeast = 4) {
   return { ...map, rows: rows.map((i) => map.rows[i]), columns: columns.map((j) => map.columns[j]), methods };
 }
 
-export function pairTable(map, method) {
+export function pairTable(map, method, title) {
   const part = map.methods[method];
-  const head = make("tr", {}, make("th", { scope: "col" }, "first \\ second"), ...map.columns.map((t) => make("th", { scope: "col" }, t.text)), make("th", { scope: "col" }, "any"));
-  const rows = map.rows.map((t, i) => make("tr", {}, make("th", { scope: "row" }, t.text),
+  const column = (text) => make("th", { scope: "col" }, text);
+  const row = (text) => make("th", { scope: "row" }, text);
+  const head = make("tr", {}, column(map.names.join(" \\ ")), ...map.columns.map((t) => column(t.text)), column("any"));
+  const rows = map.rows.map((t, i) => make("tr", {}, row(t.text),
     ...part.probabilities[i].map((p) => make("td", {}, percent(p))), make("td", {}, percent(part.row_marginals[i]))));
-  const foot = make("tr", {}, make("th", { scope: "row" }, "any"), ...part.column_marginals.map((p) => make("td", {}, percent(p))), make("td", {}, "100 %"));
-  return make("table", {}, make("caption", {}, `${method}: the probability of each pair`), make("thead", {}, head), make("tbody", {}, ...rows, foot));
+  const foot = make("tr", {}, row("any"), ...part.column_marginals.map((p) => make("td", {}, percent(p))), make("td", {}, "100 %"));
+  return make("table", {}, make("caption", {}, `${title}: the probability of each pair`), make("thead", {}, head), make("tbody", {}, ...rows, foot));
+}
+
+// what every two blanks tell each other, in nats
+export function informationTable(information, names) {
+  const titles = names.map((name, i) => `${i + 1} ${name}`);
+  const head = make("tr", {}, make("td", {}), ...titles.map((t) => make("th", { scope: "col" }, t)));
+  const rows = information.map((line, i) => make("tr", {}, make("th", { scope: "row" }, titles[i]),
+    ...line.map((x, j) => make("td", {}, i === j ? "" : x.toFixed(3)))));
+  return make("table", {}, make("caption", {}, "What every two blanks tell each other, in nats"), make("thead", {}, head), make("tbody", {}, ...rows));
 }
 
 // the calls that do the same elsewhere
