@@ -1,14 +1,20 @@
-"""Debian's chromium, driven by selenium: with an empty profile, and without a network of its own."""
+"""Debian's chromium, driven by selenium: with an empty profile, and without a network of its own.
+
+And what a person does at the page: press a word, wait for the answer, read a list.
+"""
 
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+SETTLED = "return document.body.dataset.settled"
+DRAWN = "return document.body.dataset.drawn"
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -64,3 +70,56 @@ def prefer(session: Any, scheme: str) -> None:
     """Let the browser ask for a light or a dark page."""
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     session.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def until(session: Any, condition: Callable[[], Any], seconds: float = 45) -> Any:
+    """Wait until something holds."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(session, seconds, 0.05).until(lambda _: condition())
+
+
+def settle(session: Any, action: Callable[[], Any]) -> None:
+    """Do something that asks the server, and wait for all that comes of it."""
+    session.execute_script("delete document.body.dataset.settled")
+    action()
+    until(session, lambda: session.execute_script(SETTLED))
+
+
+def redrawn(session: Any, action: Callable[[], Any]) -> None:
+    """Do something that draws the maps again, and wait for them."""
+    session.execute_script("delete document.body.dataset.drawn")
+    action()
+    until(session, lambda: session.execute_script(DRAWN))
+
+
+def by_id(session: Any, name: str) -> Any:
+    """Return an element of the page."""
+    return session.find_element("id", name)
+
+
+def word(session: Any, text: str) -> Any:
+    """Return a word of the sentence."""
+    return session.find_element("xpath", f"//div[@id='words']/button[normalize-space()='{text}']")
+
+
+def rows(session: Any, name: str, what: str = ".s") -> list[tuple[str, str]]:
+    """Return what a list shows: the probability and the text of each line."""
+    found = session.find_elements("css selector", f"#{name} li")
+    return [
+        (line.find_element("css selector", ".p").text, line.find_element("css selector", what).text)
+        for line in found
+    ]
+
+
+def shown(p: float) -> str:
+    """Return a probability as the page writes it."""
+    hundred = 100 * p
+    if hundred >= 10:
+        return f"{hundred:.1f} %"
+    return f"{hundred:.2f} %" if hundred >= 0.01 else f"{hundred:.1e} %".replace("e-0", "e-")
+
+
+def state(session: Any) -> dict[str, str]:
+    """Return the state that the address holds."""
+    return {key: value[0] for key, value in parse_qs(urlsplit(session.current_url).fragment).items()}

@@ -5,17 +5,16 @@ import math
 import re
 import subprocess
 import time
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 pytest.importorskip("selenium", reason="selenium is not installed: pip install 'unmask[dev]'")
 
-from browser import chromium, find, prefer
+from browser import DRAWN, SETTLED, by_id, prefer, rows, settle, shown, state, until, word
 from live import listening, slowed, soon
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import Select, WebDriverWait
+from selenium.webdriver.support.ui import Select
 
 import unmask
 from unmask.serialize import compatibility_answer, map_answer
@@ -24,78 +23,12 @@ from unmask.web.deadline import Deadline
 
 SENTENCE = "The man is at the casino."
 TEXT = "The [MASK] [MASK] at the casino."
-SETTLED = "return document.body.dataset.settled"
-DRAWN = "return document.body.dataset.drawn"
-
-
-@pytest.fixture(scope="module")
-def server(settings):
-    app = create_app(settings(limits=Limits(seconds=30)))
-    with listening(app) as address:
-        soon(lambda: app.state.service.ready, 30)
-        yield app, address
 
 
 @pytest.fixture(scope="module")
 def mlm(server):
     app, _ = server
     return app.state.service.conditionals.models.loaded["tiny"].mlm
-
-
-@pytest.fixture(scope="module")
-def session(server):
-    with chromium(*find()) as found:
-        yield found
-
-
-@pytest.fixture
-def at(session, server):
-    """Open the page with a state, and wait until all of it is shown."""
-
-    def open_at(fragment="", settled=True):
-        session.get("about:blank")
-        session.get(f"{server[1]}/{fragment}")
-        if settled:
-            until(session, lambda: session.execute_script(SETTLED))
-        return session
-
-    return open_at
-
-
-def until(session, condition, seconds=45):
-    return WebDriverWait(session, seconds, 0.05).until(lambda _: condition())
-
-
-def settle(session, action):
-    """Do something that asks the server, and wait for all that comes of it."""
-    session.execute_script("delete document.body.dataset.settled")
-    action()
-    until(session, lambda: session.execute_script(SETTLED))
-
-
-def word(session, text):
-    return session.find_element(By.XPATH, f"//div[@id='words']/button[normalize-space()='{text}']")
-
-
-def rows(session, name, what=".s"):
-    """What a list shows: the probability and the text of each line."""
-    found = session.find_elements(By.CSS_SELECTOR, f"#{name} li")
-    return [tuple(line.find_element(By.CSS_SELECTOR, part).text for part in (".p", what)) for line in found]
-
-
-def shown(p):
-    hundred = 100 * p
-    if hundred >= 10:
-        return f"{hundred:.1f} %"
-    return f"{hundred:.2f} %" if hundred >= 0.01 else f"{hundred:.1e} %".replace("e-0", "e-")
-
-
-def by_id(session, name):
-    return session.find_element(By.ID, name)
-
-
-def state(session):
-    return {key: value[0] for key, value in parse_qs(urlsplit(session.current_url).fragment).items()}
 
 
 HERE = "#s=The+man+is+at+the+casino.&b=1,2&m=ag&v=product&k=auto"
@@ -199,7 +132,7 @@ def test_a_link_restores_the_state(at):
     session = at(HERE)
     settle(session, lambda: Select(by_id(session, "method")).select_by_value("hcb"))
     settle(session, lambda: word(session, "casino").click())
-    settle(session, lambda: word(session, "man").click())
+    settle(session, lambda: word(session, "is").click())
     link, answers = by_id(session, "link").text, rows(session, "fillings-a")
     assert link == session.current_url
     session.get("about:blank")
@@ -235,8 +168,8 @@ def test_the_likeliest_cells_have_their_number_however_open_the_question(at, cel
         "const [cells, done] = arguments;"
         "const tokens = [{id: 1, text: 'a'}, {id: 2, text: 'b'}];"
         "const part = {probabilities: cells, row_marginals: [0.5, 0.5], column_marginals: [0.5, 0.5]};"
-        "const map = {rows: tokens, columns: tokens, methods: {ag: part}};"
-        "const options = {top: Math.max(...cells.flat()), given: null, onPick() {}};"
+        "const map = {rows: tokens, columns: tokens, methods: {ag: part}, blanks: [0, 1], names: ['x', 'y']};"
+        "const options = {top: Math.max(...cells.flat()), given: {}, onPick() {}};"
         "const element = document.getElementById('map-a');"
         "import('/static/charts.js').then(({drawJoint}) => drawJoint(element, map, 'ag', options))"
         ".then(() => done(element.data[0].text), (error) => done(String(error)));",
