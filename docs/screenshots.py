@@ -1,4 +1,4 @@
-"""The pictures of docs/how-to/serve.md: the explorer in a real browser, light, dark and on a phone.
+"""The pictures of docs/how-to/serve.md: the explorer with four blanks in a real browser, light, dark, phone.
 
     python docs/screenshots.py [--model english]
 
@@ -21,12 +21,12 @@ from typing import Any
 DOCS = Path(__file__).parent
 FIGURES = DOCS / "figures"
 sys.path.append(str(DOCS.parent / "tests" / "web"))
-STATE = "#s=The+man+is+playing+in+the+park.&b=1,2&m=ag&v=product&k=auto"
+STATE = "#s=The+man+is+playing+with+his+dog.&b=1,2,5,6&n=tree&w=product&k=auto"
 PICTURES = {
     # name: scheme, width, height, pixels a point
-    "explorer-light": ("light", 1180, 2120, 1.0),
-    "explorer-dark": ("dark", 1180, 2120, 1.0),
-    "explorer-phone": ("light", 390, 2050, 1.25),
+    "explorer-light": ("light", 1180, 2480, 1.0),
+    "explorer-dark": ("dark", 1180, 2480, 1.0),
+    "explorer-phone": ("light", 390, 4300, 1.0),
 }
 WAIT = 300
 
