@@ -34,7 +34,7 @@ TREE_CANDIDATES = 16
 AFFORDABLE_PASSES = 2048
 """`auto` takes every token as a candidate up to this many passes."""
 MOST_PASSES = 8192
-OWN_ROWS, SHARED_ROWS, MEMBERS = 256, 32, 16
+OWN_ROWS, SHARED_ROWS, MEMBERS = 128, 16, 16
 """Of a parent with guessed conditionals: the tokens with their own row, the rows of the others, and how many
 tokens stand for one of these."""
 MOST_BLANKS = 64

@@ -122,7 +122,7 @@ async function explore(signal) {
       offer = await get("/v1/models"); // more is known of a model that is loaded
       drawControls(state, offer);
     }
-    say(`${took()} The likeliest filling: ${fill.fillings[0].text} with ${percent(fill.fillings[0].probability)}.`);
+    say(`${took()} The likeliest filling, with ${percent(fill.fillings[0].probability)}: ${fill.fillings[0].text}`);
     document.body.dataset.settled = toHash(state);
   } catch (error) {
     if (error.name !== "AbortError") fail(error);
