@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from unmask.api import Score, compare, fill, score
     from unmask.diagnostics import Diagnostics
     from unmask.errors import RunError, UnmaskError, UsageError
+    from unmask.inference.mutant_scan import MutantScan, scan_mutants
+    from unmask.inference.mutant_scores import MutantScores, score_mutants
     from unmask.inference.query import Query
     from unmask.inference.score_texts import SentenceScores, score_sentences
     from unmask.joints import CONSTRUCTIONS, Filling, Joint, PairJoint, TokenDistribution, construct
@@ -37,6 +39,8 @@ __all__ = [
     "Filling",
     "Joint",
     "MaskedLM",
+    "MutantScan",
+    "MutantScores",
     "PairConditionals",
     "PairJoint",
     "Progress",
@@ -53,7 +57,9 @@ __all__ = [
     "construct",
     "fill",
     "load",
+    "scan_mutants",
     "score",
+    "score_mutants",
     "score_sentences",
 ]
 
@@ -64,6 +70,8 @@ __getattr__ = lazy_attributes(
         "unmask.api": "Score compare fill score",
         "unmask.diagnostics": "Diagnostics",
         "unmask.errors": "RunError UnmaskError UsageError",
+        "unmask.inference.mutant_scan": "MutantScan scan_mutants",
+        "unmask.inference.mutant_scores": "MutantScores score_mutants",
         "unmask.inference.query": "Query",
         "unmask.inference.score_texts": "SentenceScores score_sentences",
         "unmask.joints": "CONSTRUCTIONS Filling Joint PairJoint TokenDistribution construct",

@@ -39,6 +39,7 @@ USES = {
     # commands
     "evaluate": ("torroba2023", "arnold1989", "efron1979", "bowman2015", "narayan2018"),
     "benchmark": ("warstadt2020", "meier2021", "wilson1927"),
+    "mutants": ("meier2021",),
     "train": (
         *("devlin2019", "liu2019", "conneau2020", "kudo2018", "wettig2023"),
         *("loshchilov2019", "arnold1989", "izmailov2018"),

@@ -5,13 +5,9 @@ import json
 
 import numpy as np
 import pytest
-import torch
 from scipy import stats
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 import unmask
-from tiny import BERT_SPECIALS
 from unmask import UsageError, construct
 from unmask.errors import RunError
 from unmask.evaluation.benchmarks.blanks import (
@@ -22,32 +18,14 @@ from unmask.evaluation.benchmarks.blanks import (
     run_blanks,
 )
 from unmask.evaluation.benchmarks.blimp import run_blimp
-from unmask.evaluation.benchmarks.mutants import read_mutants, run_mutants
-from unmask.evaluation.intervals import mean, share, shown, spearman
+from unmask.evaluation.benchmarks.mutants import run_mutants
+from unmask.evaluation.intervals import mean, share, shown
 from unmask.evaluation.score_file import ScoreSettings, make_scorer
 from unmask.inference.exact import exact_conditionals
 from unmask.progress import Progress
-from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 WILD = "MKTAYIAKQR"
-
-
-def save_letters(letters, directory):
-    """Save a BERT that reads each of a few letters as a token, as models of DNA do."""
-    backend = Tokenizer(
-        models.WordLevel({t: i for i, t in enumerate([*BERT_SPECIALS, *letters])}, unk_token="[UNK]")
-    )
-    backend.pre_tokenizer = pre_tokenizers.Split("", "isolated")
-    ends = [(token, BERT_SPECIALS.index(token)) for token in ("[CLS]", "[SEP]")]
-    backend.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
-    roles = {f"{role.lower()}_token": f"[{role}]" for role in ("PAD", "UNK", "CLS", "SEP", "MASK")}
-    PreTrainedTokenizerFast(tokenizer_object=backend, **roles).save_pretrained(directory)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    torch.manual_seed(0)
-    config = BertConfig(vocab_size=len(BERT_SPECIALS) + len(letters), initializer_range=0.5, **sizes)
-    BertForMaskedLM(config).save_pretrained(directory)
-    return directory
 
 
 class TestBlimp:
@@ -270,101 +248,27 @@ class TestBlanks:
 
 
 class TestMutants:
-    ROWS = ("K2A:T3G", "M1A:K2C", "K2D:Y5W", "A4G:Y5F", "K2A:T3V", "M1L:K2C:T3A", "M1V:K2R:T3S", "K2E")
+    NAMES = ("K2A:T3G", "M1A:K2C", "K2D:Y5W", "A4G:Y5F", "K2A:T3V", "M1L:K2C:T3A", "M1V:K2R:T3S", "K2E")
 
-    def write(self, path, fitness):
-        rows = [f"{m},{f}" for m, f in zip(self.ROWS, fitness, strict=True)]
-        path.write_text("\n".join(["mutant,fitness", *rows]) + "\n")
-        return path
-
-    def test_fitness_made_by_the_joint_is_ranked_by_the_joint(self, mlm_of, tmp_path):
-        """With fitness set to the score itself the correlation is 1, and the other score's is not."""
+    def test_fitness_made_by_the_joint_is_ranked_by_the_joint(self, mlm_of):
+        """With fitness set to the score itself the correlation is 1, and another score's is not."""
         mlm = mlm_of("esm")
-        path = self.write(tmp_path / "m.csv", range(8))
-        first = run_mutants(mlm, read_mutants(path, WILD), WILD)
-        assert [row["mutations"] for row in first["spearman"]] == [2, 3, None]
-        assert first["mutants"] == 7  # the single mutant is left out
-        made = self.write(tmp_path / "made.csv", [*(row["joint"] for row in first["scores"]), 0.0])
-        again = run_mutants(mlm, read_mutants(made, WILD), WILD)
+        first = run_mutants(mlm, WILD, self.NAMES, range(8))
+        assert [row["mutations"] for row in first["spearman"]] == [1, 2, 3, None]
+        assert [row["mutants"] for row in first["spearman"]] == [1, 5, 2, 8]
+        again = run_mutants(mlm, WILD, self.NAMES, [row["joint"] for row in first["scores"]])
         assert again["spearman"][-1]["joint"] == pytest.approx(1)
-        assert again["spearman"][-1]["additive"] < 1
+        assert again["spearman"][-1]["masked-marginals"] < 1
+        assert again["spearman"][0]["joint"] is None  # a single mutant of its kind
 
-    def test_the_scores_are_differences_of_log_probabilities(self, mlm_of, tmp_path):
-        mlm = mlm_of("esm")
-        path = self.write(tmp_path / "m.csv", range(8))
-        found = run_mutants(mlm, read_mutants(path, WILD)[:2], WILD)["scores"][0]
-        ids = torch.tensor([mlm.tokenizer(WILD)["input_ids"]])
-        ids[0, [2, 3]] = mlm.vocabulary.mask_id
-        expected = 0.0
-        for position, (old, new) in ((2, "KA"), (3, "TG")):
-            line = mlm.logits(ids, position)[0].double()
-            expected += float(line[mlm.vocabulary.find(new)] - line[mlm.vocabulary.find(old)])
-        assert found["additive"] == pytest.approx(expected, abs=1e-5)
-
-    @pytest.mark.parametrize(
-        ("text", "complaint"),
-        [
-            ("variant,score\nK2A,1\n", "columns mutant and fitness"),
-            ("mutant,fitness\nK2A:T3,1\n", "expected mutations as A23G:K45R"),
-            ("mutant,fitness\nW2A:T3G,1\n", "says W at 2, where the wild type has K"),
-            ("mutant,fitness\nK2A:T99G,1\n", "where the wild type has nothing"),
-            ("mutant,fitness\nK2A:K2G,1\n", "two mutations at one place"),
-            ("mutant,fitness\nK2A:T3G,high\n", "expected a number as fitness"),
-            ("mutant,fitness\nK2A,1\n", "0 mutants of two mutations"),
-            ("mutant,fitness\nK2A:T3G,nan\n", "line 2: expected a number as fitness, got 'nan'"),
-            ("mutant,fitness\nK2A:T3G,1\n\nK2A:T3V,-inf\n", "line 4: expected a number as fitness"),
-            ("fitness,mutant\n1\n", "line 2: expected mutations as A23G:K45R"),
-            ("mutant,fitness\nK2A:T3G\n", "expected a number as fitness"),
-            ("mutant,fitness\n" + "A" * 140_000 + ",1\n", "line 2: expected a mutant and its fitness"),
-        ],
-    )
-    def test_files_that_cannot_be_are_refused(self, text, complaint, tmp_path):
-        path = tmp_path / "m.csv"
-        path.write_text(text)
-        with pytest.raises(UsageError, match=complaint):
-            read_mutants(path, WILD)
-
-    def test_a_letter_that_the_model_does_not_know_is_named(self, mlm_of, tmp_path):
-        path = tmp_path / "m.csv"
-        path.write_text("mutant,fitness\nK2A:T3G,1\nK2J:T3G,2\n")
-        with pytest.raises(UsageError, match="does not know the letter 'J'"):
-            run_mutants(mlm_of("esm"), read_mutants(path, WILD), WILD)
-
-    @pytest.mark.parametrize("letters", ["ACGTN", "ACGUN"])
-    def test_a_model_of_dna_or_rna_needs_no_amino_acids(self, letters, tmp_path):
-        """Its letters are all that it is asked about: the joint of two is over 5 by 5."""
-        mlm = unmask.load(str(save_letters(letters, tmp_path / "model")))
-        wild, path = f"ACG{letters[3]}ACG", tmp_path / "m.csv"
-        path.write_text("mutant,fitness\nA1C:C2G,1\nA1G:C2A,2\nC2A:G3A,3\n")
-        found = run_mutants(mlm, read_mutants(path, wild), wild)["scores"][0]
-        ids = torch.tensor([mlm.tokenizer(wild)["input_ids"]])
-        ids[0, [1, 2]] = mlm.vocabulary.mask_id
-        support = Support(torch.tensor([mlm.vocabulary.find(c) for c in sorted(letters)]), mlm.vocabulary)
-        cloze = Cloze(tuple(ids[0].tolist()), (1, 2), ("",) * 3, mlm.vocabulary)
-        joint = construct("ag", exact_conditionals(mlm, cloze, (support, support)))
-        gain = float(joint.log_prob(["C", "G"]) - joint.log_prob(["A", "C"]))
-        assert found["joint"] == pytest.approx(gain, abs=1e-5)
-        path.write_text("mutant,fitness\nA1C:C2W,1\nA1G:C2A,2\n")
-        with pytest.raises(UsageError, match="does not know the letter 'W': leave out the mutants"):
-            run_mutants(mlm, read_mutants(path, wild), wild)
-        path.write_text("mutant,fitness\nA1C:C2G,1\nA1G:C2A,2\n")
-        with pytest.raises(UsageError, match="does not know the letter 'W' of the wild type"):
-            run_mutants(mlm, read_mutants(path, "ACW"), "ACW")
-
-    def test_a_wild_type_longer_than_the_window_is_refused(self, mlm_of, tmp_path):
-        mlm = mlm_of("esm")
-        path = self.write(tmp_path / "m.csv", range(8))
-        long = WILD * (mlm.window // len(WILD) + 1)
-        with pytest.raises(UsageError, match=f"but the model's window holds {mlm.window}: give the part"):
-            run_mutants(mlm, read_mutants(path, long), long)
-
-    def test_a_model_of_words_is_refused(self, mlm_of, tmp_path):
-        path = self.write(tmp_path / "m.csv", range(8))
-        with pytest.raises(UsageError, match="expected one that reads a letter"):
-            run_mutants(mlm_of("roberta"), read_mutants(path, WILD), WILD)
+    def test_a_score_twice_or_one_mutant_alone_is_refused(self, mlm_of):
+        with pytest.raises(UsageError, match="different scores"):
+            run_mutants(mlm_of("esm"), WILD, self.NAMES, range(8), ["joint", "joint"])
+        with pytest.raises(UsageError, match="at least two mutants"):
+            run_mutants(mlm_of("esm"), WILD, ["K2A"], [1.0])
 
 
-def test_intervals_and_ranks_agree_with_scipy():
+def test_intervals_agree_with_scipy():
     wilson = stats.binomtest(7, 20).proportion_ci(method="wilson")
     assert share(7, 20)[1:] == pytest.approx((wilson.low, wilson.high), abs=1e-6)
     for total in range(1, 200):  # no end of an interval lies outside, nor is it written as -0.0
@@ -374,9 +278,6 @@ def test_intervals_and_ranks_agree_with_scipy():
     values = [1.0, 2.5, -3.0, 4.0]
     assert mean(values).value == pytest.approx(np.mean(values))
     assert mean(values).high - mean(values).value == pytest.approx(1.959964 * stats.sem(values))
-    one, other = [1, 2, 2, 3, 5], [2, 1, 4, 4, 9]
-    assert spearman(one, other) == pytest.approx(stats.spearmanr(one, other).statistic)
-    assert spearman([1, 1], [1, 2]) is None
 
 
 def test_nothing_and_all_are_ends_of_their_own_intervals():

@@ -54,6 +54,7 @@ COMMANDS = (
     "evaluate",
     "report",
     "benchmark",
+    "mutants",
     "train",
     "distill",
     "finetune",

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from unmask.cli import mutants as m
 from unmask.cli import options as o
 from unmask.cli.query_options import query_options
-from unmask.cli.terminal import Ticker, present, print_json, print_table, say, tell
+from unmask.cli.terminal import Ticker, present, print_json, print_table, tell
 from unmask.errors import UsageError
 from unmask.runs.cluster import check_workers
 from unmask.values import plural
@@ -160,25 +161,33 @@ def show_blanks(answer: dict[str, Any]) -> None:
 @app.command()
 @query_options()
 def mutants(
-    file: Annotated[Path, typer.Argument(help="Columns mutant (A23G:K45R) and fitness, .csv or .tsv.")],
-    wild_type: Annotated[
-        str, typer.Option("--wild-type", help="The sequence, or a FASTA file that holds it.")
+    file: Annotated[
+        Path, typer.Argument(help="Columns mutant (A24G:K30R) and DMS_score or fitness, .csv or .tsv.")
     ],
+    wild_type: m.WildType,
     source: o.ModelOptions,
-    first: Annotated[int, typer.Option("--first", help="The number of its first letter.")] = 1,
-    method: Annotated[
-        str, typer.Option("--method", help="The construction that joins pairs of positions.")
-    ] = "ag",
+    first: m.First = 1,
+    scorings: Annotated[
+        str, typer.Option("--scoring", help=f"{', '.join(m.SCORINGS)} (commas between), or all.")
+    ] = "wt-context,masked-marginals,joint",
+    method: m.Method = "ag",
     json: o.Json = False,
 ) -> None:
-    """Rank correlation with measured fitness: additive masked marginals against the joint."""
-    from unmask.evaluation.benchmarks.mutants import read_mutants, run_mutants
+    """Rank correlation with measured fitness, for every way to score mutants."""
+    from unmask.evaluation.benchmarks.mutants import check_scorings, run_mutants
+    from unmask.inference.mutant_scorers import SCORINGS
+    from unmask.inference.mutations import read_mutants
 
-    wild = _sequence(wild_type)
-    found = read_mutants(file, wild, first)
-    bar = Ticker("sets of positions")
+    asked: Any = SCORINGS if scorings == "all" else o.parse_names(scorings)
+    check_scorings(asked, method)
+    wild = m.read_sequence(wild_type)
+    found, fitness = read_mutants(file, wild, first)
+    if fitness is None:
+        raise UsageError(f"{file}: expected a column DMS_score or fitness: name it so in the first line")
+    bar = Ticker("mutants")
     mlm = source.open(bar)
-    answer = run_mutants(mlm, found, wild, method=method, progress=bar)
+    names = [mutant.name for mutant in found]
+    answer = run_mutants(mlm, wild, names, fitness, asked, first=first, method=method, progress=bar)
     if json:
         print_json(answer)
         return
@@ -186,34 +195,12 @@ def mutants(
         [
             "all" if row["mutations"] is None else str(row["mutations"]),
             str(row["mutants"]),
-            *("-" if row[kind] is None else f"{row[kind]:.3f}" for kind in ("additive", "joint")),
+            *("-" if row[name] is None else f"{row[name]:.3f}" for name in asked),
         ]
         for row in answer["spearman"]
     ]
-    print_table(
-        f"Spearman's correlation with fitness, model {source.model}",
-        ["mutations", "mutants", "additive", f"joint ({method})"],
-        rows,
-        {0, 1, 2, 3},
-    )
-    say(f"{answer['mutants']} mutants of two mutations or more")
-
-
-def _sequence(given: str) -> str:
-    path = Path(given)
-    if len(given) < 256 and path.is_file():
-        from unmask.text.lines import read_lines
-
-        lines = [line.strip() for _, line in read_lines(path)]
-        names = [line for line in lines if line.startswith(">")]
-        if len(names) > 1:
-            raise UsageError(
-                f"{path} holds {len(names)} sequences: expected a FASTA file of the wild type alone"
-            )
-        given = "".join(line for line in lines if not line.startswith(">"))
-    if not given.isalpha():
-        raise UsageError("expected the wild type as letters, or a FASTA file that holds one sequence")
-    return given.upper()
+    title = f"Spearman's correlation with fitness, model {source.model}"
+    print_table(title, ["mutations", "mutants", *asked], rows, set(range(2 + len(asked))))
 
 
 def _interval(row: dict[str, Any], scale: float, digits: int = 1) -> str:

@@ -1,4 +1,4 @@
-"""Shares and means with their 95 % intervals, by formula or by bootstrap; rank correlation."""
+"""Shares and means with their 95 % intervals, by formula or by bootstrap."""
 
 from __future__ import annotations
 
@@ -46,15 +46,6 @@ def mean(values: Sequence[float]) -> Estimate:
     spread = math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))
     half = Z * spread / math.sqrt(len(values))
     return Estimate(centre, centre - half, centre + half)
-
-
-def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """Return Spearman's rank correlation; None if one of the two does not vary."""
-    from scipy.stats import spearmanr
-
-    if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
-        return None
-    return float(spearmanr(one, other).statistic)
 
 
 def shown(estimate: Estimate, scale: float = 1.0, digits: int = 1) -> str:
