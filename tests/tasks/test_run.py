@@ -18,7 +18,7 @@ from unmask.tasks import Settings, TunedModel, finetune
 from unmask.tasks.encoding import IGNORED
 from unmask.tasks.examples import gather
 from unmask.tasks.files import Example
-from unmask.tasks.loop import TaskTrainer, epoch_order, exhausted
+from unmask.tasks.loop import TaskTrainer, exhausted, order_of_epochs
 from unmask.tasks.run import class_weights
 
 SCRIPT = Path(__file__).parent / "run_settings.py"
@@ -134,7 +134,7 @@ def test_two_processes_learn_what_one_learns(tmp_path, checkpoint):
     command = [sys.executable, *launcher, str(SCRIPT), str(tmp_path / "settings.json"), str(tmp_path / "two")]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    losses = [line for line in done.stderr.splitlines() if line.startswith("step 18/18  loss")]
+    losses = [line for line in done.stderr.splitlines() if line.startswith("step 21/21  loss")]
     assert len(losses) == 1  # one of the two reports
     results = json.loads((tmp_path / "two" / "model" / "results.json").read_text())
     assert results["dev"]["overall"] == pytest.approx(alone.scores.overall, abs=0.05)
@@ -213,17 +213,18 @@ def test_balanced_weights_give_every_class_the_same_sum(tmp_path, checkpoint):
     )
 
 
-def test_rows_are_whole_batches_of_like_lengths_in_a_known_order():
+def test_every_row_is_learned_once_per_epoch_in_batches_of_like_lengths():
     import numpy as np
 
     lengths = np.array([3, 50, 4, 52, 5, 51, 6, 49, 7])
-    order = epoch_order(lengths, 4, np.random.default_rng(0))
-    assert sorted(set(order)) == sorted(order.tolist())
-    assert len(order) == 8
-    batches = [lengths[order[:4]], lengths[order[4:]]]
+    order = order_of_epochs(lengths, 4, 1, 0)
+    assert sorted(order) == list(range(9))
+    batches = [lengths[order[:4]], lengths[order[4:8]]]
     assert {batch.max() < 10 for batch in batches} == {True, False} or any(b.min() > 8 for b in batches)
-    assert epoch_order(lengths, 4, np.random.default_rng(0)).tolist() == order.tolist()
-    assert len(epoch_order(lengths, 20, np.random.default_rng(0))) == 9
+    several = order_of_epochs(lengths, 4, 3, 0)
+    assert np.bincount(several).tolist() == [3] * 9
+    assert several.tolist() == order_of_epochs(lengths, 4, 3, 0).tolist()
+    assert sorted(order_of_epochs(lengths, 20, 2, 0)) == sorted([*range(9), *range(9)])  # less than a batch
 
 
 def test_a_directory_of_another_run_is_refused_and_nothing_is_left_by_bad_files(tmp_path, checkpoint):

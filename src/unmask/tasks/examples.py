@@ -18,6 +18,10 @@ from unmask.values import plural
 
 HELD_OUT = 10
 """One training example in so many is kept for evaluation where no file is given for it."""
+ALMOST_NONE = 5
+"""Examples below which a label is named in a note."""
+MOST_NAMED = 5
+"""Labels that a note names."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,14 @@ def gather(settings: Settings) -> Examples:
         notes.append(f"no --dev file: {len(dev):,} of the training examples are held out for evaluation")
     else:
         refuse_unknown(dev, labels, settings.dev)
+        learned = {_text_of(example) for example in train}
+        shared = sum(_text_of(example) in learned for example in dev)
+        if shared:
+            notes.append(
+                f"{settings.dev}: {plural(shared, 'example')} of {len(dev):,} stand in the training file, "
+                f"too: the scores flatter the model"
+            )
+    notes += _scarce(train, dev)
     return Examples(train, dev, labels, scheme, settings.columns, notes)
 
 
@@ -174,13 +186,47 @@ def _hold_out(train: Sequence[Any], settings: Settings) -> tuple[list[Any], list
         raise UsageError(
             f"{settings.train}: one example can't be both learned and held out: give more, or --dev"
         )
-    order = np.random.default_rng(settings.seed).permutation(len(train))
-    size = max(1, len(train) // HELD_OUT)
-    held = set(order[:size].tolist())
+    texts = list(dict.fromkeys(map(_text_of, train)))  # a text is learned or held out, never both
+    if len(texts) < 2:
+        raise UsageError(
+            f"{settings.train}: all examples have one text, which can't be both learned and held out: give "
+            f"others, or --dev"
+        )
+    copies = Counter(map(_text_of, train))
+    room = max(1, len(train) // HELD_OUT)
+    held: set[tuple[str, ...]] = set()
+    for place in np.random.default_rng(settings.seed).permutation(len(texts)):
+        if copies[texts[place]] <= room:
+            held.add(texts[place])
+            room -= copies[texts[place]]
+    held = held or {min(texts, key=copies.__getitem__)}
     return (
-        [example for i, example in enumerate(train) if i not in held],
-        [example for i, example in enumerate(train) if i in held],
+        [example for example in train if _text_of(example) not in held],
+        [example for example in train if _text_of(example) in held],
     )
+
+
+def _text_of(example: Any) -> tuple[str, ...]:
+    return tuple(example.words) if isinstance(example, Tagged) else example.texts
+
+
+def _scarce(train: Sequence[Any], dev: Sequence[Any]) -> list[str]:
+    """Say which labels have almost no examples to learn from, or to be evaluated on."""
+    learned, held = label_counts(train), label_counts(dev)
+    notes = []
+    for what, counts, why in (
+        ("learn from", learned, "it will hardly be predicted"),
+        ("evaluate on", held, "its scores say little"),
+    ):
+        few = [label for label in sorted(learned | held) if counts[label] < ALMOST_NONE]
+        if few:
+            listed = ", ".join(f"'{label}' ({counts[label]})" for label in few[:MOST_NAMED])
+            more = f" and {len(few) - MOST_NAMED} more" if len(few) > MOST_NAMED else ""
+            notes.append(
+                f"fewer than {ALMOST_NONE} examples to {what} of {listed}{more}: {why}, give more examples"
+                + ("" if what == "learn from" else ", or a larger --dev file")
+            )
+    return notes
 
 
 def label_counts(examples: Sequence[Any]) -> Counter[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 from transformers import Trainer, TrainerCallback
@@ -29,9 +30,7 @@ class Rows(torch.utils.data.Dataset[Feature]):
     def __init__(self, features: Sequence[Feature], *, epochs: int, batch: int, seed: int) -> None:
         self.features = features
         lengths = np.array([len(feature["input_ids"]) for feature in features])
-        self.order = np.concatenate(
-            [epoch_order(lengths, batch, np.random.default_rng([seed, epoch])) for epoch in range(epochs)]
-        )
+        self.order = order_of_epochs(lengths, batch, epochs, seed)
 
     def __len__(self) -> int:
         return len(self.order)
@@ -40,15 +39,23 @@ class Rows(torch.utils.data.Dataset[Feature]):
         return self.features[int(self.order[row])]
 
 
-def epoch_order(lengths: Any, batch: int, generator: np.random.Generator) -> Any:
-    """Return whole batches of indices; the few that fill none are left out, others every epoch."""
-    order = generator.permutation(len(lengths))
-    whole = max(len(order) // batch, 1) * batch
-    order = order[:whole]
-    pools = [order[i : i + POOL * batch] for i in range(0, len(order), POOL * batch)]
-    pools = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
-    batches = [pool[i : i + batch] for pool in pools for i in range(0, len(pool), batch)]
-    return np.concatenate([batches[i] for i in generator.permutation(len(batches))])
+def order_of_epochs(lengths: NDArray[np.int64], batch: int, epochs: int, seed: int) -> NDArray[np.int64]:
+    """Return the indices of the examples in the order in which they are learned, each once per epoch.
+
+    Those that fill no whole batch start the next epoch; at the end of the last they are a smaller batch.
+    """
+    parts: list[NDArray[np.int64]] = []
+    left = np.empty(0, dtype=np.int64)
+    for epoch in range(epochs):
+        generator = np.random.default_rng([seed, epoch])
+        order = np.concatenate([left, generator.permutation(len(lengths))])
+        whole = len(order) // batch * batch
+        order, left = order[:whole], order[whole:]
+        pools = [order[i : i + POOL * batch] for i in range(0, whole, POOL * batch)]
+        pools = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
+        batches = [pool[i : i + batch] for pool in pools for i in range(0, len(pool), batch)]
+        parts += [batches[i] for i in generator.permutation(len(batches))]
+    return np.concatenate([*parts, left])
 
 
 class TaskTrainer(Trainer):  # type: ignore[misc]

@@ -132,7 +132,7 @@ def _trainer(
     processes = PartialState().num_processes
     batch = min(settings.batch_size, max(len(encoded["train"].features) // processes, 1) * processes)
     rows = Rows(encoded["train"].features, epochs=settings.epochs, batch=batch, seed=settings.seed)
-    steps = len(rows) // batch
+    steps = math.ceil(len(rows) / batch)
     every = settings.eval_steps or max(steps // settings.epochs, 1)
     arguments = TrainingArguments(
         output_dir=str(out),
