@@ -287,3 +287,10 @@ def check_settings(settings: Any) -> None:
             value = kind.check(entry.name, value)
             whole = hint is float and isinstance(value, int)
             object.__setattr__(settings, entry.name, float(value) if whole else value)
+
+
+def check_method(method: object, known: Iterable[str]) -> None:
+    """Refuse a method that is not among the known ones."""
+    names = tuple(known)
+    if not isinstance(method, str) or method not in names:
+        raise UsageError(f"unknown method {shown(method)}: expected one of {', '.join(names)}")

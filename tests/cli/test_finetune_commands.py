@@ -40,7 +40,7 @@ def test_a_model_is_learned_and_put_to_work(tmp_path, checkpoint, run):
     )
     answer = json.loads(made.out)
     assert answer["dev"]["overall"]["accuracy"] > 0.9
-    assert "step 36/36" in made.err
+    assert "step 41/41" in made.err
     new = tmp_path / "new.jsonl"
     new.write_text('{"text": "the old dog walks"}\n{"text": "a red bank is"}\n')
     said = run("finetune", "predict", answer["model"], new)

@@ -14,8 +14,8 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 import unmask
 from tiny import BERT_SPECIALS
 from unmask import UsageError
-from unmask.inference.mutant_scorers import SCORINGS
-from unmask.inference.mutations import AMINO_ACIDS, parse_mutant, read_mutants
+from unmask.inference.mutations import SCORINGS, parse_mutant, read_mutants
+from unmask.inference.wild_type import AMINO_ACIDS
 
 WILD = "MKTAYIAKQR"
 NAMES = ["K2A:T3G", "K2C:Y5W", "M1V:T3S:Q9R", "K2E", "R10A"]

@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from unmask.errors import UsageError
-from unmask.training.compatibility import Compatibility, Pairs, draw_pairs, penalty
+from unmask.training.compatibility import Pairs, draw_pairs, penalty
+from unmask.training.compatibility_rule import Compatibility
 from unmask.training.forward import Gathering
 from unmask.training.masking import IGNORED
 

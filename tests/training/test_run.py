@@ -205,7 +205,7 @@ def test_each_of_several_objectives_is_told_and_a_resumption_raises_no_alarm(tmp
     logged = [entry for entry in result.history if "loss" in entry]
     assert len(logged) == 2
     for entry in logged:
-        parts = entry["mlm_part"] + entry["next_sentence_part"] + 0.5 * entry["compatibility_part"]
+        parts = entry["mlm_part"] + entry["next_sentence_part"] + 0.5 * entry["incompatibility_part"]
         assert parts == pytest.approx(entry["loss"], abs=1e-3)
     assert "(mlm " in capfd.readouterr().err
     train(replace(settings, max_steps=6), tmp_path / "run")

@@ -13,6 +13,7 @@ from unmask.cli import options as o
 from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Ticker, present, print_json, print_table, tell
 from unmask.errors import UsageError
+from unmask.inference.mutations import SCORINGS, check_scorings, read_mutants
 from unmask.runs.cluster import check_workers
 from unmask.values import plural
 
@@ -105,15 +106,19 @@ def blanks(
     **query: Any,
 ) -> None:
     """Recall and log-probability of the true filling of neighbouring blanks, for five methods."""
-    from unmask.evaluation.benchmarks.blanks import METHODS, BlanksSettings, run_blanks
-    from unmask.models.embedded import absolute
-    from unmask.models.masked_lm import MaskedLM
+    from unmask.evaluation.sentences import check_data
 
     check_workers(workers, ray)
     try:
         lengths = tuple(int(n) for n in counts.split(","))
     except ValueError:
         raise UsageError(f"expected numbers of blanks as 2,3,4, got '{counts}'") from None
+    for one in data:
+        check_data(one)
+    from unmask.evaluation.benchmarks.blanks import METHODS, BlanksSettings, run_blanks
+    from unmask.models.embedded import absolute
+    from unmask.models.masked_lm import MaskedLM
+
     settings = BlanksSettings(
         blanks=lengths,
         sentences=sentences,
@@ -168,16 +173,12 @@ def mutants(
     source: o.ModelOptions,
     first: m.First = 1,
     scorings: Annotated[
-        str, typer.Option("--scoring", help=f"{', '.join(m.SCORINGS)} (commas between), or all.")
+        str, typer.Option("--scoring", help=f"{', '.join(SCORINGS)} (commas between), or all.")
     ] = "wt-context,masked-marginals,joint",
     method: m.Method = "ag",
     json: o.Json = False,
 ) -> None:
     """Rank correlation with measured fitness, for every way to score mutants."""
-    from unmask.evaluation.benchmarks.mutants import check_scorings, run_mutants
-    from unmask.inference.mutant_scorers import SCORINGS
-    from unmask.inference.mutations import read_mutants
-
     asked: Any = SCORINGS if scorings == "all" else o.parse_names(scorings)
     check_scorings(asked, method)
     wild = m.read_sequence(wild_type)
@@ -186,6 +187,8 @@ def mutants(
         raise UsageError(f"{file}: expected a column DMS_score or fitness: name it so in the first line")
     bar = Ticker("mutants")
     mlm = source.open(bar)
+    from unmask.evaluation.benchmarks.mutants import run_mutants
+
     names = [mutant.name for mutant in found]
     answer = run_mutants(mlm, wild, names, fitness, asked, first=first, method=method, progress=bar)
     if json:

@@ -11,6 +11,7 @@ import typer
 from unmask.cli import options as o
 from unmask.cli.settings_options import with_settings
 from unmask.cli.terminal import Bar, print_json, say
+from unmask.text.lines import check_file
 from unmask.training.distill import DistillSettings
 
 HELP = {entry.name: entry.metadata["help"] for entry in fields(DistillSettings)}
@@ -30,7 +31,10 @@ def distill(
     """Train the pair head of a model from plain text; a killed run is resumed."""
     from unmask.training.distill import distill as run
 
-    made = run(DistillSettings(corpora=tuple(corpus), **given), out, ray=ray, progress=Bar())
+    settings = DistillSettings(corpora=tuple(corpus), **given)
+    for one in settings.read_corpora():
+        check_file(one.path)
+    made = run(settings, out, ray=ray, progress=Bar())
     if json:
         print_json({"head": str(made.head), "card": made.card.to_dict(), "history": made.history})
         return

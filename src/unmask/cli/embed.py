@@ -11,6 +11,7 @@ import typer
 from unmask.cli import options as o
 from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Bar, print_json, say, tell
+from unmask.text.lines import check_file
 from unmask.values import plural
 
 Layers = Annotated[
@@ -50,6 +51,10 @@ def embed(
     json: o.Json = False,
 ) -> None:
     """Write contextual vectors of a file's tokens, words or sentences; a killed run goes on."""
+    check_file(texts)
+    from unmask.embeddings.formats import check_format
+
+    check_format(out)
     from unmask.embeddings.files import Settings, embed_file
 
     chosen: dict[str, Any] = {"unit": unit, "pooling": pooling, "split": split, "long": long}

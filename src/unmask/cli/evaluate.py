@@ -44,13 +44,16 @@ def evaluate(
 ) -> None:
     """Measure every construction on a data set; a killed run is resumed."""
     from unmask.errors import UsageError
-    from unmask.evaluation.run import evaluate as run
-    from unmask.evaluation.settings import Settings
+    from unmask.evaluation.sentences import check_data
     from unmask.runs.cluster import check_workers
 
     if examples != "all" and not examples.isdecimal():
         raise UsageError(f"expected a number of examples, or all, got '{examples}'")
     check_workers(workers, ray)
+    check_data(data)
+    from unmask.evaluation.run import evaluate as run
+    from unmask.evaluation.settings import Settings
+
     settings = Settings(
         data=data,
         model=source.model,

@@ -12,8 +12,10 @@ from unmask.cli.settings_options import with_settings
 from unmask.cli.terminal import Bar, print_json, print_table, say, speaks, tell
 from unmask.lazy import require
 from unmask.tasks.settings import Settings
+from unmask.text.lines import check_file
 
 if TYPE_CHECKING:
+    from unmask.tasks.predict import TunedModel
     from unmask.tasks.scores import Scores
 
 app = typer.Typer(
@@ -77,10 +79,13 @@ def tag(train: Train, out: Out, dev: Dev = None, json: o.Json = False, **given: 
 def run(task: Any, train: Path, dev: Path | None, out: Path, json: bool, given: dict[str, Any]) -> None:
     """Fine-tune as a command's parameters say, and print the scores."""
     require("fine-tuning", "train", "accelerate", "matplotlib")
-    from unmask.tasks import finetune
+    from unmask.tasks.examples import gather
 
     settings = Settings(task=task, train=str(train), dev=str(dev) if dev else None, **given)
-    result = finetune(settings, out)
+    examples = gather(settings)
+    from unmask.tasks import finetune
+
+    result = finetune(settings, out, examples)
     if not speaks():
         return
     if json:
@@ -100,9 +105,7 @@ def predict(
     device: o.Device = "auto",
 ) -> None:
     """Print what a fine-tuned model says of new text, one JSON object per example."""
-    from unmask.tasks import TunedModel
-
-    tuned = TunedModel.load(model, device=device, text=text, second=second, long=long)
+    tuned = open_tuned(model, texts, device=device, text=text, second=second, long=long)
     answers, notes = tuned.predict_file(texts, Bar())
     tell(notes)
     for answer in answers:
@@ -124,15 +127,24 @@ def evaluate(
     json: o.Json = False,
 ) -> None:
     """Score a fine-tuned model on a labelled file."""
-    from unmask.tasks import TunedModel
-
-    tuned = TunedModel.load(model, device=device, text=text, second=second, label=label, long=long)
+    tuned = open_tuned(model, examples, device=device, text=text, second=second, label=label, long=long)
     scores, notes = tuned.evaluate_file(examples, repair=repair, progress=Bar())
     if json:
         print_json({"model": str(model), "file": str(examples), "notes": notes} | scores.record())
         return
     tell(notes)
     show(scores, f"on {examples}")
+
+
+def open_tuned(model: Path, file: Path, *, device: str, **changes: Any) -> TunedModel:
+    """Open a fine-tuned model, after its record and the file that it is to read have been looked at."""
+    from unmask.tasks.record import TaskRecord
+
+    TaskRecord.read(model).changed(**changes)
+    check_file(file)
+    from unmask.tasks import TunedModel
+
+    return TunedModel.load(model, device=device, **changes)
 
 
 def show(scores: Scores, where: str) -> None:

@@ -11,6 +11,7 @@ from unmask.cli import options as o
 from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Bar, print_json, print_table, say
 from unmask.errors import UsageError
+from unmask.text.lines import check_file
 
 
 @query_options("seed")
@@ -36,6 +37,7 @@ def isotropy(
     **query: Any,
 ) -> None:
     """Measure how evenly a model's word vectors lie in space, before and after standardisation."""
+    check_file(texts)
     from unmask.embeddings.figures import check_figure, draw_isotropy
     from unmask.embeddings.files import read_texts
     from unmask.embeddings.isotropy import isotropy_by_layer

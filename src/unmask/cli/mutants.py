@@ -15,6 +15,7 @@ from unmask.cli import options as o
 from unmask.cli.query_options import query_options
 from unmask.cli.terminal import Ticker, print_json, tell
 from unmask.errors import UsageError
+from unmask.inference.mutations import SCORINGS, check_scoring, read_mutants
 
 if TYPE_CHECKING:
     from unmask.inference.mutant_scores import MutantRow
@@ -23,10 +24,6 @@ app = typer.Typer(
     name="mutants",
     help="Mutants of a protein or of another sequence: scores, and the best of all combinations.",
     rich_markup_mode=None,
-)
-SCORINGS = (
-    *("joint", "wt-marginals", "mutant-marginals", "masked-marginals"),
-    *("wt-context", "mutant-context", "matched", "pseudo-likelihood"),
 )
 WildType = Annotated[str, typer.Option("--wild-type", help="The sequence, or a FASTA file that holds it.")]
 First = Annotated[int, typer.Option("--first", help="The number of its first letter.")]
@@ -51,9 +48,6 @@ def score(
     json: o.Json = False,
 ) -> None:
     """Score every mutant of a file against the wild type."""
-    from unmask.inference.mutant_scores import check_scoring, score_mutants
-    from unmask.inference.mutations import read_mutants
-
     check_scoring(scoring, method)
     wild = read_sequence(wild_type)
     found, measured = read_mutants(file, wild, first)
@@ -61,6 +55,8 @@ def score(
         o.check_place(out)
     bar = Ticker("mutants", closing=False)
     mlm = source.open(bar)
+    from unmask.inference.mutant_scores import score_mutants
+
     names = [mutant.name for mutant in found]
     options: Any = {"scoring": scoring, "first": first, "method": method}
     scores = score_mutants(wild, names, measured=measured, mlm=mlm, progress=bar, **options)
@@ -95,9 +91,6 @@ def scan(
     json: o.Json = False,
 ) -> None:
     """Score all combinations of letters at some sites and show the best."""
-    from unmask.inference.mutant_scan import scan_mutants
-    from unmask.inference.mutant_scores import check_scoring
-
     check_scoring(scoring, method)
     wild = read_sequence(wild_type)
     try:
@@ -108,6 +101,8 @@ def scan(
         o.check_place(out)
     bar = Ticker("combinations", closing=False)
     mlm = source.open(bar)
+    from unmask.inference.mutant_scan import scan_mutants
+
     letters = targets[0] if targets and len(targets) == 1 else targets or None
     options: Any = {"scoring": scoring, "first": first, "method": method}
     best = scan_mutants(wild, numbers, targets=letters, mlm=mlm, progress=bar, **options).top(top)

@@ -21,6 +21,14 @@ def report(
 ) -> None:
     """Make the report of a run anew, finished or not, or compare several runs."""
     from unmask.errors import UsageError
+
+    if len({run.resolve() for run in runs}) < len(runs):
+        raise UsageError("a run is named twice: give each folder once")
+    if len(runs) == 1 and out is not None:
+        raise UsageError("--out is for the comparison of several runs: name two or more, or leave it away")
+    for run in runs:
+        if not run.is_dir():
+            raise UsageError(f"{run} holds no evaluation: give a directory that 'unmask evaluate --out' made")
     from unmask.evaluation.report import (
         compare_runs,
         comparison_page,
@@ -34,10 +42,6 @@ def report(
     from unmask.runs.disk import write_whole
 
     require("the report", "evaluate", "matplotlib")
-    if len({run.resolve() for run in runs}) < len(runs):
-        raise UsageError("a run is named twice: give each folder once")
-    if len(runs) == 1 and out is not None:
-        raise UsageError("--out is for the comparison of several runs: name two or more, or leave it away")
     short = len({run.resolve().name for run in runs}) == len(runs)
     names = [run.resolve().name if short else str(run) for run in runs]
     if len(runs) == 1:

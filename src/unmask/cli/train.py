@@ -13,6 +13,7 @@ from unmask.cli.settings_options import with_settings
 from unmask.cli.terminal import say, speaks
 from unmask.errors import UsageError
 from unmask.lazy import require
+from unmask.text.lines import check_file
 from unmask.training.settings import Settings, read_settings
 
 HELP = {entry.name: entry.metadata["help"] for entry in fields(Settings)}
@@ -45,8 +46,7 @@ def train(
 ) -> None:
     """Train a masked language model from plain text; a killed run is resumed."""
     require("training", "train", "accelerate", "matplotlib")
-    from unmask.training import train as run
-    from unmask.training.report import table
+    from unmask.training.corpus import Corpus
 
     wanted = read_settings(
         settings,
@@ -58,6 +58,11 @@ def train(
         data_licences=_named(data_licence, "--data-licence", str),
         **given,
     )
+    for text in (*wanted.corpora, *wanted.eval_corpora):
+        check_file(Corpus.parse(text).path)
+    from unmask.training import train as run
+    from unmask.training.report import table
+
     result = run(wanted, out, yield_cores=yield_cores)
     if speaks():
         say(table(result.scores))

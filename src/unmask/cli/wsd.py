@@ -58,7 +58,6 @@ def fit(
     json: o.Json = False,
 ) -> None:
     """Learn a vector for every sense of a sense-tagged corpus."""
-    from unmask.embeddings import senses
     from unmask.embeddings.sense_corpus import count_sentences, gold_beside, read_gold, read_sentences
 
     if out.suffix != ".safetensors":
@@ -66,6 +65,8 @@ def fit(
     o.check_place(out)
     keys = read_gold(gold or gold_beside(corpus))
     sentences, total = read_sentences(corpus), count_sentences(corpus)
+    from unmask.embeddings import senses
+
     learned = senses.fit(source.encoder(), sentences, keys, layers=layers, progress=Bar(), total=total)
     learned.save(out)
     answer = {

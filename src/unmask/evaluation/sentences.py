@@ -55,6 +55,25 @@ def read_sentences(data: str) -> Sentences:
     """Read the data set of that name, such as `snli=DIR`."""
     if data.startswith("hub:"):
         return _read_hub(data.removeprefix("hub:"))
+    kind, path = find_file(data)
+    found = Sentences()
+    _read_file(kind, path, found)
+    if not found.texts:
+        passed = ", ".join(f"{count} {reason}" for reason, count in found.skipped.items() if count)
+        raise UsageError(
+            f"{path} holds no sentence{f' ({passed})' if passed else ''}: expected {EXPECTED[kind]}"
+        )
+    return found
+
+
+def check_data(data: str) -> None:
+    """Refuse a data set that is not there; one on the hub is left to be seen."""
+    if not data.startswith("hub:"):
+        find_file(data)
+
+
+def find_file(data: str) -> tuple[str, Path]:
+    """Return the kind and the file of a data set such as `snli=DIR`."""
     kind, sign, where = data.partition("=")
     if kind not in EXPECTED or not sign or not where:
         raise UsageError(f"expected data as snli=DIR, xsum=FILE, text=FILE or hub:NAME, got '{data}'")
@@ -64,14 +83,7 @@ def read_sentences(data: str) -> Sentences:
     if not path.is_file():
         what = "is a directory: name a file in it" if path.is_dir() else "does not exist: check the path"
         raise UsageError(f"{path} {what}")
-    found = Sentences()
-    _read_file(kind, path, found)
-    if not found.texts:
-        passed = ", ".join(f"{count} {reason}" for reason, count in found.skipped.items() if count)
-        raise UsageError(
-            f"{path} holds no sentence{f' ({passed})' if passed else ''}: expected {EXPECTED[kind]}"
-        )
-    return found
+    return kind, path
 
 
 def _dev_file(directory: Path) -> Path:

@@ -13,7 +13,8 @@ from unmask.evaluation.sampling import Pairs
 from unmask.inference.methods import parse_option
 from unmask.inference.query import SPECS, Candidates, Completion, Query, SupportChoice
 from unmask.joints.options import check_options
-from unmask.joints.registry import CONSTRUCTIONS, check_method
+from unmask.joints.registry import CONSTRUCTIONS
+from unmask.values import check_method
 
 ASKED = ("candidates", "completion", "support", "seed")
 """The fields of a query that are settings here; the text, the method and its options differ by example."""

@@ -33,12 +33,12 @@ from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditiona
 from unmask.inference.query import Query
 from unmask.inference.resolve import supports_of
 from unmask.inference.sentences import Reader
-from unmask.joints.registry import CONSTRUCTIONS, check_method
+from unmask.joints.registry import CONSTRUCTIONS
 from unmask.lazy import require
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze, has_blank, parse_blanks, unknown_note
-from unmask.values import Text, plural
+from unmask.values import Text, check_method, plural
 
 MARKOV = ("gibbs", "block-gibbs", "metropolis")
 

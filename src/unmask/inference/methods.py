@@ -17,7 +17,6 @@ from unmask.joints.options import declared_options, unknown_option
 from unmask.joints.registry import CONSTRUCTIONS
 from unmask.values import Several, Spec, ValueKind, Whole, Word
 
-BEYOND_PAIRS = ("grid", "chain", "tree")
 ORDERS = ("left-to-right", "confidence")
 
 
@@ -44,11 +43,6 @@ CHAIN_OPTIONS = {
     "beam": Spec(Whole(1), "Partial fillings that the search for a chain's likeliest keeps."),
     "pairs": Spec(Word(lambda: CONSTRUCTIONS), "The construction that joins a chain's blocks of two."),
 }
-
-
-def method_names() -> tuple[str, ...]:
-    """Return the methods that a query may name."""
-    return (*CONSTRUCTIONS, *BEYOND_PAIRS)
 
 
 def _tables_of_options(method: str, pairs: object) -> Iterator[Mapping[str, Spec]]:

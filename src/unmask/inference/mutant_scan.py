@@ -13,9 +13,10 @@ from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import UsageError
-from unmask.inference.mutant_scorers import ContextScorer, JointScorer, Scoring
-from unmask.inference.mutant_scores import MutantRow, MutantScores, check_scoring, row_of
-from unmask.inference.mutations import Mutant, WildType, check_sequence
+from unmask.inference.mutant_scorers import ContextScorer, JointScorer
+from unmask.inference.mutant_scores import MutantRow, MutantScores, row_of
+from unmask.inference.mutations import Mutant, Scoring, check_scoring, check_sequence
+from unmask.inference.wild_type import WildType
 from unmask.joints.fillings import whole_number
 from unmask.models.in_memory import check_mlm
 from unmask.models.load import load

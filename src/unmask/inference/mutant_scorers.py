@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -38,7 +38,8 @@ from torch import Tensor
 from unmask.inference.exact import exact_conditionals
 from unmask.inference.grid_conditionals import AFFORDABLE_PASSES, grid_conditionals, passes_of_grid
 from unmask.inference.model_conditionals import ModelConditionals, independent_joint
-from unmask.inference.mutations import Mutant, WildType
+from unmask.inference.mutations import Mutant, Scoring
+from unmask.inference.wild_type import WildType
 from unmask.joints.chain import Chain
 from unmask.joints.grid import GridJoint
 from unmask.joints.joint import Joint
@@ -46,17 +47,6 @@ from unmask.joints.registry import construct
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze
 
-Scoring = Literal[
-    "joint",
-    "wt-marginals",
-    "mutant-marginals",
-    "masked-marginals",
-    "wt-context",
-    "mutant-context",
-    "matched",
-    "pseudo-likelihood",
-]
-SCORINGS: tuple[Scoring, ...] = get_args(Scoring)
 MUTANTS_AT_ONCE = 1024
 CONTEXTS_AT_ONCE = 2048
 ANSWERS_KEPT = 100_000

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from unmask.errors import UsageError
-from unmask.inference.mutant_scorers import SCORINGS, Effect, Scoring, effects_of
-from unmask.inference.mutations import Mutant, WildType, check_sequence, parse_mutants
-from unmask.joints.registry import CONSTRUCTIONS
+from unmask.inference.mutant_scorers import Effect, effects_of
+from unmask.inference.mutations import Mutant, Scoring, check_scoring, check_sequence, parse_mutants
+from unmask.inference.wild_type import WildType
 from unmask.lazy import require
 from unmask.models.in_memory import check_mlm
 from unmask.models.load import load
@@ -129,13 +129,6 @@ def score_mutants(
     effects = effects_of(wild, parsed, scoring, method=method, progress=progress)
     rows = list(map(row_of, parsed, effects, values))
     return MutantScores(rows, scoring=scoring, model=mlm.name)
-
-
-def check_scoring(scoring: str, method: str) -> None:
-    """Refuse a scoring or a construction that there is not."""
-    for kind, name, known in (("scoring", scoring, SCORINGS), ("method", method, CONSTRUCTIONS)):
-        if name not in known:
-            raise UsageError(f"unknown {kind} '{name}': expected one of {', '.join(known)}")
 
 
 def _check_measured(measured: Sequence[float] | None, mutants: int) -> list[float | None]:

@@ -1,7 +1,7 @@
 """Mutants of a sequence as people write them: `A24G:K30R` turns A at 24 into G, and K at 30 into R.
 
-That is the notation of ESM and ProteinGym. Letters are numbered from 1, or from `first` on. `WildType` is the
-sequence as a model reads it, a letter per token.
+That is the notation of ESM and ProteinGym. Letters are numbered from 1, or from `first` on. Nothing heavy is
+imported here: what can't be is refused before a model is opened.
 """
 
 from __future__ import annotations
@@ -12,17 +12,25 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import Any, Literal, get_args
 
 from unmask.errors import UsageError
-from unmask.inference.sentences import Reader
-from unmask.models.masked_lm import MaskedLM
+from unmask.inference.method_names import CONSTRUCTION_NAMES
 from unmask.text.lines import read_lines
-from unmask.text.support import Support
+from unmask.values import check_method
 
-AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
+Scoring = Literal[
+    "joint",
+    "wt-marginals",
+    "mutant-marginals",
+    "masked-marginals",
+    "wt-context",
+    "mutant-context",
+    "matched",
+    "pseudo-likelihood",
+]
+SCORINGS: tuple[Scoring, ...] = get_args(Scoring)
+"""What each means is in `unmask.inference.mutant_scorers`."""
 MEASURED = ("DMS_score", "fitness")
 """The columns that may hold what was measured."""
 MUTATION = re.compile(r"([A-Z])(-?\d+)([A-Z])")
@@ -38,6 +46,21 @@ class Mutant:
 
     def __len__(self) -> int:
         return len(self.places)
+
+
+def check_scoring(scoring: str, method: str) -> None:
+    """Refuse a scoring or a construction that there is not."""
+    if scoring not in SCORINGS:
+        raise UsageError(f"unknown scoring '{scoring}': expected one of {', '.join(SCORINGS)}")
+    check_method(method, CONSTRUCTION_NAMES)
+
+
+def check_scorings(scorings: Sequence[str], method: str) -> None:
+    """Refuse scores that there are not, or one that is asked for twice."""
+    for scoring in scorings:
+        check_scoring(scoring, method)
+    if len(set(scorings)) < len(scorings):
+        raise UsageError(f"expected different scores, got {', '.join(scorings)}")
 
 
 def check_sequence(sequence: Any) -> str:
@@ -143,67 +166,3 @@ def check_different(mutants: Iterable[Mutant]) -> None:
         if changes in known:
             raise UsageError(f"'{known[changes]}' and '{mutant.name}' are the same mutant: keep one of them")
         known[changes] = mutant.name
-
-
-@dataclass(frozen=True)
-class WildType:
-    """A sequence as a model reads it.
-
-    Attributes:
-        ids: the token ids of the sequence, the model's special tokens around them.
-        positions: where among them the letters stand.
-        letters: the letters that a site may hold, and the token id of each.
-    """
-
-    mlm: MaskedLM
-    sequence: str
-    ids: tuple[int, ...]
-    positions: tuple[int, ...]
-    letters: dict[str, int]
-
-    @classmethod
-    def read(cls, mlm: MaskedLM, sequence: str, others: Iterable[str] = ()) -> WildType:
-        """Read a sequence; `others` are the letters of its mutants.
-
-        A site may hold the 20 amino acids, those of them that the model knows, and whatever other letters
-        the sequence and its mutants have: a model of DNA or RNA has its own.
-        """
-        sentence = Reader(mlm)(sequence)
-        if len(sentence) != len(sequence):
-            raise UsageError(
-                f"the model reads {len(sequence)} letters as {len(sentence)} tokens: expected one that reads "
-                f"a letter as a token, such as ESM"
-            )
-        if len(sentence.ids) > mlm.window:
-            raise UsageError(
-                f"the wild type makes {len(sentence.ids)} tokens, but the model's window holds {mlm.window}: "
-                f"give the part of it that is mutated, and the number of its first letter"
-            )
-        letters = _known_letters(mlm, set(sequence), set(others))
-        return cls(mlm, sequence, sentence.ids, sentence.positions, letters)
-
-    @property
-    def support(self) -> Support:
-        """The tokens of the letters."""
-        return Support(torch.tensor(sorted(set(self.letters.values()))), self.mlm.vocabulary, "letters")
-
-    def tokens(self, places: Sequence[int]) -> list[int]:
-        """Return the token ids of the wild type at some places."""
-        return [self.letters[self.sequence[place]] for place in places]
-
-
-def _known_letters(mlm: MaskedLM, of_wild: set[str], of_mutants: set[str]) -> dict[str, int]:
-    found = {}
-    for letter in sorted({*AMINO_ACIDS, *of_wild, *of_mutants}):
-        try:
-            found[letter] = mlm.vocabulary.find(letter)
-        except UsageError:
-            if letter in of_wild:
-                raise UsageError(
-                    f"the model does not know the letter '{letter}' of the wild type: take another model"
-                ) from None
-            if letter in of_mutants:
-                raise UsageError(
-                    f"the model does not know the letter '{letter}': leave out the mutants that have it"
-                ) from None
-    return found

@@ -16,8 +16,21 @@ from inspect import Parameter, cleandoc, signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from unmask.errors import UsageError
+from unmask.inference.method_names import METHOD_NAMES
 from unmask.inference.target_lists import TargetLists
-from unmask.values import Either, Several, Spec, Text, Truth, ValueKind, Whole, Word, setting, token_kind
+from unmask.values import (
+    Either,
+    Several,
+    Spec,
+    Text,
+    Truth,
+    ValueKind,
+    Whole,
+    Word,
+    check_method,
+    setting,
+    token_kind,
+)
 
 if TYPE_CHECKING:
     from unmask.joints.fillings import Token
@@ -27,12 +40,6 @@ Completion = Literal["learned", "plain"]
 SupportChoice = int | Literal["auto", "words", "all"]
 Targets = Sequence["Token"] | Sequence[Sequence["Token"]]
 LARGEST_SEED = 2**63 - 1
-
-
-def _method_names() -> tuple[str, ...]:
-    from unmask.inference.methods import method_names
-
-    return method_names()
 
 
 def _by_name(value: Any) -> dict[str, Any]:
@@ -57,7 +64,7 @@ class Query:
         "The construction of the joint ('unmask compare' shows them); for three or more blanks also grid, "
         "chain or tree.",
         "--method",
-        kind=Word(_method_names),
+        kind=Word(METHOD_NAMES),
     )
     options: Mapping[str, Any] = setting(
         dict,
@@ -107,11 +114,11 @@ class Query:
         for name, spec in SPECS.items():
             if name != "method":
                 object.__setattr__(self, name, spec.kind.check(name, getattr(self, name)))
-        from unmask.inference.methods import check_method_options
-        from unmask.joints.registry import check_method
+        check_method(self.method, METHOD_NAMES)
+        if self.options:
+            from unmask.inference.methods import check_method_options
 
-        check_method(self.method, _method_names())
-        object.__setattr__(self, "options", check_method_options(self.method, self.options))
+            object.__setattr__(self, "options", check_method_options(self.method, self.options))
 
     def __hash__(self) -> int:
         plain = (getattr(self, name) for name in SPECS if name != "options")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 
 from unmask.errors import UsageError
-from unmask.inference.methods import BEYOND_PAIRS
+from unmask.inference.method_names import BEYOND_PAIRS
 from unmask.inference.query import Query
 from unmask.inference.targets import targets_of
 from unmask.models.masked_lm import MaskedLM

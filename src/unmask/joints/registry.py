@@ -6,10 +6,8 @@ conditionals and its options, solves what has to be solved, and whose `log_block
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from unmask.errors import UsageError
 from unmask.joints.arnold_gokhale import ArnoldGokhale
 from unmask.joints.arnold_gokhale_published import ArnoldGokhalePublished
 from unmask.joints.arnold_gokhale_weighted import WeightedArnoldGokhale
@@ -20,7 +18,7 @@ from unmask.joints.mrf import LogitField, ProbabilityField
 from unmask.joints.options import check_options
 from unmask.joints.pair import PairJoint
 from unmask.tables.pair_conditionals import PairConditionals
-from unmask.values import shown
+from unmask.values import check_method
 
 CONSTRUCTIONS: dict[str, type[PairJoint]] = {
     kind.method: kind
@@ -45,10 +43,3 @@ def construct(method: str, conditionals: PairConditionals, **options: Any) -> Pa
     check_method(method, CONSTRUCTIONS)
     kind = CONSTRUCTIONS[method]
     return kind(conditionals, **check_options(method, kind, options))
-
-
-def check_method(method: object, known: Iterable[str]) -> None:
-    """Refuse a method that is not among the known ones."""
-    names = tuple(known)
-    if not isinstance(method, str) or method not in names:
-        raise UsageError(f"unknown method {shown(method)}: expected one of {', '.join(names)}")

@@ -6,61 +6,25 @@ which says what the task was and how texts were read.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from unmask.errors import RunError, UsageError
+from unmask.errors import UsageError
 from unmask.models.masked_lm import choose_device, window_of
 from unmask.progress import Progress, silent
 from unmask.tasks import examples as files
 from unmask.tasks import schemes
 from unmask.tasks.encoding import Encoded, Encoder
-from unmask.tasks.files import Columns
+from unmask.tasks.record import TaskRecord
 from unmask.tasks.scores import Scores, class_scores, entity_scores, token_scores
-from unmask.tasks.settings import LongTexts, Settings, Task, check_long
+from unmask.tasks.settings import Task
 from unmask.values import plural
 
-RECORD = "task.json"
-COLUMN_NUMBERS = ("word_column", "tag_column")
 TOKENS_PER_PASS = 4096
-
-
-@dataclass(frozen=True)
-class TaskRecord:
-    """What `task.json` holds."""
-
-    task: Task
-    scheme: str | None
-    max_length: int
-    long: LongTexts
-    text: str | None = None
-    second: str | None = None
-    label: str = "label"
-    word_column: int = 0
-    tag_column: int = -1
-
-    @property
-    def columns(self) -> Columns:
-        """The columns of a table."""
-        return Columns(self.text, self.second, self.label)
-
-    @classmethod
-    def of(cls, settings: Settings, examples: files.Examples) -> TaskRecord:
-        """Return what a run's settings and files leave behind."""
-        kept = {name: getattr(settings, name) for name in ("task", "max_length", "long", *COLUMN_NUMBERS)}
-        text, second, label = astuple(examples.columns)
-        return cls(scheme=examples.scheme, text=text, second=second, label=label, **kept)
-
-    def changed(self, **changes: Any) -> TaskRecord:
-        """Return the record with other fields, where they are not None."""
-        changed = replace(self, **{name: value for name, value in changes.items() if value is not None})
-        check_long(changed.task, changed.long)
-        return changed
 
 
 class TunedModel:
@@ -81,15 +45,7 @@ class TunedModel:
         `changes` are fields of its record for files that are to be read otherwise: `text`, `second`, `label`
         or `long`; None changes nothing.
         """
-        try:
-            record = TaskRecord(**json.loads((directory / RECORD).read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            raise UsageError(
-                f"'{directory}' holds no {RECORD}: give the directory 'model' of a run of 'unmask finetune'"
-            ) from None
-        except (json.JSONDecodeError, TypeError) as error:
-            raise RunError(f"'{directory / RECORD}' is damaged ({error}): fine-tune anew") from None
-        record = record.changed(**changes)
+        record = TaskRecord.read(directory).changed(**changes)
         from unmask.models.checkpoint import open_with_head
 
         model, tokenizer, _ = open_with_head(directory, kind_of(record.task), {})

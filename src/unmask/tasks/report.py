@@ -32,7 +32,7 @@ def write_result(
     history: Sequence[Mapping[str, float]],
 ) -> None:
     """Write `out/model`."""
-    from unmask.tasks.predict import RECORD
+    from unmask.tasks.record import RECORD
 
     results = {"dev": scores.record(), "history": list(history)}
     with whole_directory(out / "model") as partial:

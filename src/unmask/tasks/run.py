@@ -27,7 +27,8 @@ from unmask.runs.run import Run
 from unmask.runs.settings_record import NAME, Kind
 from unmask.tasks.encoding import Encoded, collator
 from unmask.tasks.examples import Examples, gather, label_counts
-from unmask.tasks.predict import TaskRecord, TunedModel, encoding_notes, kind_of
+from unmask.tasks.predict import TunedModel, encoding_notes, kind_of
+from unmask.tasks.record import TaskRecord
 from unmask.tasks.report import write_result
 from unmask.tasks.scale import even_scale
 from unmask.tasks.scores import Scores
@@ -51,8 +52,11 @@ class Result:
     notes: list[str]
 
 
-def finetune(settings: Settings, out: Path) -> Result:
-    """Fine-tune; a directory that holds the same run is resumed."""
+def finetune(settings: Settings, out: Path, examples: Examples | None = None) -> Result:
+    """Fine-tune; a directory that holds the same run is resumed.
+
+    `examples` are those of the settings' files, if they have been read already (`unmask.tasks.examples`).
+    """
     from accelerate import PartialState
 
     processes = PartialState().num_processes
@@ -61,7 +65,7 @@ def finetune(settings: Settings, out: Path) -> Result:
             f"expected a batch_size that {processes} processes divide, got {settings.batch_size}: choose "
             "a multiple"
         )
-    examples = gather(settings)  # before the directory is claimed: bad files leave nothing behind
+    examples = examples or gather(settings)  # before the directory is claimed: bad files leave nothing behind
     with without_denormals(), Run.in_directory(FINETUNING, out, settings.to_dict()) as run:
         run.update_settings(settings.to_dict())
         PartialState().wait_for_everyone()

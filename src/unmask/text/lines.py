@@ -43,6 +43,12 @@ def read_objects(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, found
 
 
+def check_file(path: str | Path) -> None:
+    """Refuse a file that can't be opened, before anything is imported to read it."""
+    with errors_in_one_line(path), open_bytes(str(path)):
+        pass
+
+
 @contextmanager
 def errors_in_one_line(path: str | Path) -> Iterator[None]:
     """Say in one clear line why a file can't be read."""

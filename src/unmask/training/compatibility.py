@@ -15,7 +15,6 @@ mirror) at one position each, and one pass without gradients for the draw.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,37 +22,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from unmask.errors import UsageError
 from unmask.training.batches import Batch
+from unmask.training.compatibility_rule import Compatibility
 from unmask.training.forward import Gathering, token_logits
 from unmask.training.masking import IGNORED
-
-FILLINGS = ("true", "drawn")
-"""What is set against a drawn filling: the true token, or another drawn one."""
-
-
-@dataclass(frozen=True)
-class Compatibility:
-    """How much, on how many texts of a batch, how far apart, where the square turns into a line, and what."""
-
-    weight: float = 0.0
-    texts: int = 4
-    nearest: int = 1
-    farthest: int = 8
-    huber: float = 1.0
-    fillings: str = "true"
-
-    def __post_init__(self) -> None:
-        fit = 0 <= self.weight < math.inf and self.texts >= 1 and 0 < self.huber < math.inf
-        if not (fit and 1 <= self.nearest <= self.farthest):
-            raise UsageError(
-                "the penalty needs weight ≥ 0, texts ≥ 1, huber > 0 and 1 ≤ nearest ≤ farthest, got "
-                f"{self.weight}, {self.texts}, {self.huber}, {self.nearest} and {self.farthest}"
-            )
-        if self.fillings not in FILLINGS:
-            raise UsageError(
-                f"expected compatibility_fillings {' or '.join(FILLINGS)}, got {self.fillings!r}"
-            )
 
 
 @dataclass(frozen=True)

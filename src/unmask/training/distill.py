@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unmask.errors import UsageError
 from unmask.models.embedded import absolute, weights_digest
@@ -24,9 +24,11 @@ from unmask.progress import Progress, silent
 from unmask.runs.disk import write_whole
 from unmask.runs.run import Run
 from unmask.runs.settings_record import Kind
-from unmask.training.corpus import Corpus
 from unmask.training.settings import CORPORA, NOT_NEGATIVE, POSITIVE
 from unmask.values import Whole, check_settings, setting
+
+if TYPE_CHECKING:
+    from unmask.training.corpus import Corpus
 
 DISTILLATION = Kind("distillation of a pair head", records="parts.jsonl", prepared=("parts",))
 TEXTS_IN_A_PART = 500
@@ -77,6 +79,8 @@ class DistillSettings:
 
     def read_corpora(self) -> list[Corpus]:
         """Return the corpora that the settings name."""
+        from unmask.training.corpus import Corpus
+
         return [Corpus.parse(text) for text in self.corpora]
 
 

@@ -75,8 +75,8 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
             parts["next_sentence"] = follows / self.settings.batch_size * processes
         loss = sum(parts.values(), start=torch.zeros((), device=logits.device))
         if self.settings.compatibility > 0:
-            parts["compatibility"] = self._penalty(inputs) / self.settings.gradient_accumulation_steps
-            loss = loss + self.settings.compatibility * parts["compatibility"]
+            parts["incompatibility"] = self._penalty(inputs) / self.settings.gradient_accumulation_steps
+            loss = loss + self.settings.compatibility * parts["incompatibility"]
         if not self._parts:
             self._parts_from = self.state.global_step
         for name, part in parts.items() if len(parts) > 1 else ():

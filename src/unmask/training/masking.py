@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmask.errors import UsageError
-from unmask.text.vocabulary import start_mark_of
 
 IGNORED = -100
 """The label of a token that is not predicted, as torch's cross-entropy has it."""
@@ -113,6 +112,8 @@ class Vocabulary:
         tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
         special = np.zeros(len(tokens), dtype=bool)
         special[tokenizer.all_special_ids] = True
+        from unmask.text.vocabulary import start_mark_of  # imports torch
+
         mark = start_mark_of(tokens)
         if mark is not None:
             marked = np.array([token.startswith(mark) for token in tokens])

@@ -19,7 +19,7 @@ from unmask.errors import UsageError
 from unmask.values import Either, Interval, Real, Several, Text, Whole, Word, check_settings, setting
 
 if TYPE_CHECKING:
-    from unmask.training.compatibility import Compatibility
+    from unmask.training.compatibility_rule import Compatibility
     from unmask.training.masking import Masking
 
 
@@ -167,7 +167,7 @@ class Settings:
     @property
     def penalty(self) -> Compatibility:
         """The compatibility penalty."""
-        from unmask.training.compatibility import Compatibility
+        from unmask.training.compatibility_rule import Compatibility
 
         return Compatibility(
             self.compatibility,

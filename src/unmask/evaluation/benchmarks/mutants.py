@@ -10,20 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from unmask.errors import UsageError
-from unmask.inference.mutant_scorers import Scoring
-from unmask.inference.mutant_scores import MutantScores, check_scoring, score_mutants
+from unmask.inference.mutant_scores import MutantScores, score_mutants
+from unmask.inference.mutations import Scoring, check_scorings
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 
 USUAL: tuple[Scoring, ...] = ("wt-context", "masked-marginals", "joint")
-
-
-def check_scorings(scorings: Sequence[str], method: str) -> None:
-    """Refuse scores that there are not, or one that is asked for twice."""
-    for scoring in scorings:
-        check_scoring(scoring, method)
-    if len(set(scorings)) < len(scorings):
-        raise UsageError(f"expected different scores, got {', '.join(scorings)}")
 
 
 def run_mutants(
