@@ -1,5 +1,6 @@
 """`unmask fill`, `score` and `sample` beyond pairs."""
 
+import csv
 import json
 import math
 import os
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from unmask.cli.benchmark import show_blanks
+from unmask.inference.mutations import SCORINGS
 
 Run = Callable[..., Any]
 THREE = "The [MASK] [MASK] is playing [MASK] the casino."
@@ -364,8 +366,73 @@ class TestBenchmark:
         path.write_text("mutant,fitness\nK2A:T3G,0.5\nK2C:T3A,0.1\nK2W:T3A,0.3\n")
         outcome = run("benchmark", "mutants", path, "--wild-type", "MKTAYIAKQR", "-m", esm)
         assert outcome.code == 0
-        assert "additive" in outcome.out
-        assert "3 mutants of two mutations or more" in outcome.out
+        assert "masked-marginals" in outcome.out
+        answer = parsed(
+            run(
+                "benchmark",
+                "mutants",
+                path,
+                "--wild-type",
+                "MKTAYIAKQR",
+                "-m",
+                esm,
+                "--json",
+                "--scoring",
+                "all",
+            )
+        )
+        assert set(answer["spearman"][0]) == {"mutations", "mutants", *SCORINGS}
+        path.write_text("mutant\nK2A:T3G\nK2C:T3A\n")
+        assert "DMS_score" in run("benchmark", "mutants", path, "--wild-type", "MKTAYIAKQR", "-m", esm).line
+
+    def test_mutants_are_scored_into_a_table(
+        self, run: Run, checkpoint: Callable[[str], Path], tmp_path: Path
+    ) -> None:
+        path, esm, out = tmp_path / "m.csv", checkpoint("esm"), tmp_path / "scores.csv"
+        path.write_text("mutant,DMS_score\nK2A:T3G,0.5\nK2C:T3A,0.1\nK2W:T3A,0.3\n")
+        wild = tmp_path / "wild.fasta"
+        wild.write_text(">it\nMKTAY\nIAKQR\n")
+        command = ("mutants", "score", path, "--wild-type", wild, "-m", esm)
+        told = run(*command, "--out", out)
+        rows = list(csv.DictReader(out.read_text().splitlines()))
+        assert [row["mutant"] for row in rows] == ["K2A:T3G", "K2C:T3A", "K2W:T3A"]
+        assert [row["DMS_score"] for row in rows] == ["0.5", "0.1", "0.3"]
+        assert "2 (3 mutants)" in told.err
+        assert run(*command).out == out.read_text()
+        answer = parsed(run(*command, "--json", "--scoring", "wt-context"))
+        assert answer["scoring"] == "wt-context"
+        assert answer["rows"][0]["mutations"] == 2
+        path.write_text("mutant\nK2A\n")
+        assert run(*command).out.splitlines()[0] == "mutant,mutations,score,additive,epistasis"
+
+    def test_a_scan_shows_the_best(self, run: Run, checkpoint: Callable[[str], Path], tmp_path: Path) -> None:
+        command = ("mutants", "scan", "--wild-type", "MKTAYIAKQR", "-m", checkpoint("esm"), "--sites", "2,3")
+        lines = run(*command, "--targets", "ACD", "--targets", "GT", "-t", 2).out.splitlines()
+        assert len(lines) == 3
+        scores = [float(line.split(",")[2]) for line in lines[1:]]
+        assert scores == sorted(scores, reverse=True)
+        answer = parsed(run(*command, "--targets", "ACD", "--json", "--top", 20))
+        assert len(answer["rows"]) == 9
+        refused = run(*command, "--out", tmp_path / "no" / "where.csv")
+        assert refused.code == 2
+        assert "no directory" in refused.line
+
+    @pytest.mark.parametrize(
+        ("arguments", "complaint"),
+        [
+            (["score", "nowhere.csv", "--wild-type", "MKT"], "is not there"),
+            (["score", "nowhere.csv", "--wild-type", "MKT", "--scoring", "best"], "unknown scoring 'best'"),
+            (["score", "nowhere.csv", "--wild-type", "MKT", "--method", "best"], "unknown method 'best'"),
+            (["scan", "--wild-type", "M K", "--sites", "1"], "expected the wild type as letters"),
+            (["scan", "--wild-type", "MKT", "--sites", "one"], "expected sites as 39,40,41,54"),
+        ],
+    )
+    def test_mutants_that_cannot_be_are_one_line(
+        self, run: Run, arguments: list[str], complaint: str
+    ) -> None:
+        outcome = run("mutants", *arguments)
+        assert outcome.code == 2
+        assert complaint in outcome.line
 
     def test_a_wild_type_is_one_sequence(self, run: Run, tmp_path: Path) -> None:
         fasta = tmp_path / "two.fasta"

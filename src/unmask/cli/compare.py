@@ -46,8 +46,10 @@ def show(answer: dict[str, Any]) -> None:
         "KL from product: disagreement with the independent answer. "
         "A-KL: distance of the joint's conditionals from the model's."
     )
+    among_targets = any("unrestricted_log_prob" in f for f in answer["methods"]["product"]["fillings"])
+    over = "all" if among_targets else " × ".join(f"{size:,}" for size in answer["support_sizes"])
     say(
-        f"incompatibility of the model's conditionals: {answer['incompatibility']:.3f} "
-        f"(0 if they came from one joint)"
+        f"incompatibility of the model's conditionals over {over} tokens: {answer['incompatibility']:.3f} "
+        f"(0 if they came from one joint, larger is worse)"
     )
     say(basis(answer))

@@ -113,7 +113,8 @@ def facts(summary: dict[str, Any]) -> list[str]:
             if summary["completion_error"] is not None
             else ""
         ),
-        f"incompatibility of the model's conditionals {with_interval(summary['incompatibility'])}",
+        f"incompatibility of the model's conditionals {with_interval(summary['incompatibility'])} "
+        f"(0 if they came from one joint, larger is worse; support {summary['support']})",
         f"intervals: {100 * summary['intervals']['level']:.0f}%, percentile bootstrap over examples, "
         f"{summary['intervals']['resamples']} resamples",
     ]

@@ -87,9 +87,11 @@ def draw_curve(history: Sequence[Mapping[str, Any]], metric: str, path: Path) ->
     if losses:
         axes.plot(*zip(*losses, strict=True), color="0.7", label="training loss")
     axes.set(xlabel="step", ylabel="training loss (nats)")
+    axes.set_ylim(bottom=0)
     scores = [(entry["step"], entry[f"eval_{metric}"]) for entry in history if f"eval_{metric}" in entry]
     beside = axes.twinx()
     beside.plot(*zip(*scores, strict=True), marker="o", color="C0", label=metric)
     beside.set(ylabel=f"{metric} on the development examples", ylim=(0, 1))
+    axes.set_xlim(left=0)
     axes.grid(alpha=0.3)
     figure.savefig(path, dpi=120)

@@ -110,6 +110,8 @@ def draw_curves(history: History, path: Path) -> None:
         points = [(entry["step"], entry[name]) for entry in history if name in entry]
         axes.plot(*zip(*points, strict=True), marker=".", label=f"evaluation: {name[5:-5]}")
     axes.set(xlabel="step", ylabel="loss (nats per predicted token)")
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(path, dpi=120)
