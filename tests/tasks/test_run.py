@@ -14,11 +14,13 @@ from transformers import AutoModelForTokenClassification, pipeline
 import task_toy as toy
 from tiny import ARCHITECTURES
 from unmask.errors import RunError, UsageError
+from unmask.models.checkpoint import open_with_head
 from unmask.tasks import Settings, TunedModel, finetune
 from unmask.tasks.encoding import IGNORED
 from unmask.tasks.examples import gather
 from unmask.tasks.files import Example
 from unmask.tasks.loop import TaskTrainer, exhausted, order_of_epochs
+from unmask.tasks.predict import kind_of
 from unmask.tasks.run import class_weights
 
 SCRIPT = Path(__file__).parent / "run_settings.py"
@@ -245,3 +247,27 @@ def test_what_is_no_fine_tuned_model_is_refused(tmp_path, checkpoint):
     (tmp_path / "task.json").write_text("{")
     with pytest.raises(RunError, match="is damaged"):
         TunedModel.load(tmp_path)
+
+
+@pytest.mark.parametrize("task", ["classify", "tag"])
+def test_predictions_without_transformers_are_those_with_it(task, tmp_path, checkpoint):
+    """A fine-tuned BERT is read by code of our own, which takes no seconds to import."""
+    settings = toy.settings(tmp_path / "data", checkpoint("bert"), task, epochs=1)
+    made = finetune(settings, tmp_path / "run").model
+    light = TunedModel.load(made, device="cpu")
+    assert type(light.model).__name__ == "LightTunedBert"
+    model, tokenizer, _ = open_with_head(made, kind_of(task), {})
+    full = TunedModel(model.eval(), tokenizer, light.record, device="cpu")
+    examples, _ = light.predict_file(Path(settings.train))
+    others, _ = full.predict_file(Path(settings.train))
+    for one, other in zip(examples, others, strict=True):
+        if task == "tag":
+            assert one == other
+        else:
+            assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
+    script = "import sys; from unmask.cli import main; sys.argv = ['unmask', *sys.argv[1:]]\n"
+    script += "try:\n    main()\nfinally:\n    print('transformers' in sys.modules, file=sys.stderr)"
+    command = [sys.executable, "-c", script, "finetune", "predict", str(made), settings.train]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+    assert len(done.stdout.splitlines()) > 10
+    assert done.stderr.splitlines()[-1] == "False"

@@ -43,9 +43,7 @@ def bars(summary: dict[str, Any]) -> str:
                 height=0.7,
                 error_kw={"ecolor": INK, "elinewidth": 1.2, "capsize": 2.5},
             )
-            start = min(
-                1.0, *(e["low"] for e in entries)
-            )  # a perplexity of 1 is certainty: bars grow from it
+            start = min(1.0, *(e["low"] for e in entries))  # 1 is certainty: bars grow from it
             end = max(e["high"] for e in entries)
             for i, e in enumerate(entries):
                 axis.text(e["high"] * 1.02, i, f"{e['value']:.4g}", va="center", fontsize=9, color=INK)

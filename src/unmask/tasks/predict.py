@@ -14,6 +14,8 @@ from typing import Any
 import torch
 
 from unmask.errors import UsageError
+from unmask.models.light import open_light_tuned
+from unmask.models.light.tokenizer import LightTokenizer
 from unmask.models.masked_lm import choose_device, window_of
 from unmask.progress import Progress, silent
 from unmask.tasks import examples as files
@@ -46,6 +48,10 @@ class TunedModel:
         or `long`; None changes nothing.
         """
         record = TaskRecord.read(directory).changed(**changes)
+        light = None if record.task == "pairs" else open_light_tuned(directory, of_texts=record.task != "tag")
+        if light is not None:
+            model, tokenizer = light
+            return cls(model, tokenizer, record, device=device)
         from unmask.models.checkpoint import open_with_head
 
         model, tokenizer, _ = open_with_head(directory, kind_of(record.task), {})
@@ -160,16 +166,22 @@ class TunedModel:
         sizes = [len(feature["input_ids"]) for feature in encoded.features]
         order = sorted(range(len(sizes)), key=sizes.__getitem__)
         batches, at = [], 0
+        padded = not isinstance(self.tokenizer, LightTokenizer)
         while at < len(order):
             room = max(1, TOKENS_PER_PASS // max(sizes[order[min(at + 127, len(order) - 1)]], 1))
-            batches.append(order[at : at + min(room, 128)])
+            batch = order[at : at + min(room, 128)]
+            batches.append(batch if padded else [i for i in batch if sizes[i] == sizes[batch[0]]])
             at += len(batches[-1])
         for batch in progress.over(batches, total=len(order), size=len, stage="examples"):
             features = [
                 {name: value for name, value in encoded.features[i].items() if name != "labels"}
                 for i in batch
             ]
-            inputs = self.tokenizer.pad(features, return_tensors="pt").to(self.device)
+            if padded:
+                inputs = self.tokenizer.pad(features, return_tensors="pt").to(self.device)
+            else:
+                ids = [feature["input_ids"] for feature in features]
+                inputs = {"input_ids": torch.tensor(ids, device=self.device)}
             logits = self.model(**inputs).logits.cpu()
             yield from zip(batch, logits, strict=True)
 

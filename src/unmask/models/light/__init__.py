@@ -9,6 +9,7 @@ what to say of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,26 @@ FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config
 
 def open_light(source: str) -> tuple[Any, Any] | None:
     """Return the model and the tokenizer of a plain BERT's directory, or None if it is not one."""
-    directory = Path(source)
+    from unmask.models.light.bert import read_bert
+
+    return _open(Path(source), read_bert)
+
+
+def open_light_tuned(source: str | Path, *, of_texts: bool) -> tuple[Any, Any] | None:
+    """Return the same of a BERT with a classifier of texts or of tokens."""
+    from unmask.models.light.tuned import OF_TEXTS, OF_TOKENS, read_tuned_bert
+
+    architecture = OF_TEXTS if of_texts else OF_TOKENS
+    return _open(Path(source), lambda config, weights: read_tuned_bert(config, weights, architecture))
+
+
+def _open(directory: Path, read: Callable[[dict[str, Any], Path], Any]) -> tuple[Any, Any] | None:
     try:
         if not all((directory / name).is_file() for name in FILES):
             return None
-        from unmask.models.light.bert import read_bert
         from unmask.models.light.tokenizer import read_tokenizer
 
-        model = read_bert(check_config(directory), directory / "model.safetensors")
+        model = read(check_config(directory), directory / "model.safetensors")
         tokenizer = read_tokenizer(directory) if model is not None else None
     except Exception:  # a damaged file of any kind: the full path finds the words for it
         return None
