@@ -485,7 +485,7 @@ class TestBenchmark:
             (["blimp", "nowhere"], "nowhere is none"),
             (["blanks", "--data", "text=nowhere"], "nowhere"),
             (["blanks", "--data", "text=x", "--blanks", "two"], "expected numbers of blanks as 2,3,4"),
-            (["blanks", "--data", "text=x", "--methods", "best"], "unknown method 'best'"),
+            (["blanks", "--data", f"text={__file__}", "--methods", "best"], "unknown method 'best'"),
             (["mutants", "nowhere.csv", "--wild-type", "MKT"], "is not there"),
             (["mutants", "nowhere.csv", "--wild-type", "M K1"], "expected the wild type as letters"),
         ],
