@@ -73,6 +73,7 @@ SETTINGS = {
     "model": "m",
     "data": "text=x",
     "pairs": "random",
+    "support": 2000,
     "candidates": "auto",
     "methods": METHODS,
     "examples": 4,
@@ -147,7 +148,15 @@ def test_one_method_and_one_example_are_enough():
 
 def test_the_report_says_what_was_measured(summary):
     told = " ".join(facts(summary))
-    for part in ("text=x", "4 examples", "2 unlabeled", "257 forward passes", "0.020 nats", "ag on 1"):
+    for part in (
+        "text=x",
+        "4 examples",
+        "2 unlabeled",
+        "257 forward passes",
+        "0.020 nats",
+        "ag on 1",
+        "support 2000",
+    ):
         assert part in told
     heads, rows = method_table(summary)
     assert [row[0] for row in rows] == ["ag", "product"]  # the best first
@@ -261,6 +270,16 @@ def test_a_group_of_few_examples_does_not_stretch_the_axis(monkeypatch):
     figures.by_distance(summarise(many + few, config))
     figures.by_distance(summarise(many + [record(n, 7, [False, False], 0.5) for n in range(12, 15)], config))
     assert limits[0] == pytest.approx(limits[1])
+
+
+def test_bars_of_perplexities_start_at_1(monkeypatch, summary):
+    starts = []
+    draw = figures._svg
+    monkeypatch.setattr(
+        figures, "_svg", lambda figure: starts.extend(a.get_xlim()[0] for a in figure.axes) or draw(figure)
+    )
+    figures.bars(summary)
+    assert starts == [1.0, 1.0]
 
 
 def test_groups_of_distance_leave_no_gap():

@@ -16,12 +16,14 @@ from tiny import ARCHITECTURES
 from unmask.errors import RunError, UsageError
 from unmask.models.checkpoint import open_with_head
 from unmask.tasks import Settings, TunedModel, finetune
+from unmask.tasks import report as task_report
 from unmask.tasks.encoding import IGNORED
 from unmask.tasks.examples import gather
 from unmask.tasks.files import Example
 from unmask.tasks.loop import TaskTrainer, exhausted, order_of_epochs
 from unmask.tasks.predict import kind_of
 from unmask.tasks.run import class_weights
+from unmask.training import report as training_report
 
 SCRIPT = Path(__file__).parent / "run_settings.py"
 
@@ -247,6 +249,22 @@ def test_what_is_no_fine_tuned_model_is_refused(tmp_path, checkpoint):
     (tmp_path / "task.json").write_text("{")
     with pytest.raises(RunError, match="is damaged"):
         TunedModel.load(tmp_path)
+
+
+def test_curves_start_at_the_first_step_and_at_no_loss(tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    starts = []
+    monkeypatch.setattr(
+        Figure,
+        "savefig",
+        lambda self, *_, **__: starts.append((self.axes[0].get_xlim()[0], self.axes[0].get_ylim()[0])),
+    )
+    tuned = [{"step": 50, "loss": 0.9}, {"step": 100, "loss": 0.8}, {"step": 100, "eval_accuracy": 0.7}]
+    task_report.draw_curve(tuned, "accuracy", tmp_path / "curve.png")
+    trained = [{"step": 100, "loss": 5.0}, {"step": 200, "loss": 4.0}, {"step": 200, "eval_wiki_loss": 4.5}]
+    training_report.draw_curves(trained, tmp_path / "curves.png")
+    assert starts == [(0, 0), (0, 0)]
 
 
 @pytest.mark.parametrize("task", ["classify", "tag"])

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from unmask.models.light.bert import ASSUMED, Encoder
 
 OF_TEXTS, OF_TOKENS = "BertForSequenceClassification", "BertForTokenClassification"
-POOLER = "bert.pooler.dense."
 
 
 class LightTunedBert(nn.Module):
@@ -26,14 +25,18 @@ class LightTunedBert(nn.Module):
         super().__init__()
         self.config = config
         self.bert = Encoder(config)
-        self.pooler = nn.Linear(config.hidden_size, config.hidden_size) if of_texts else None
+        if of_texts:
+            dense = nn.Linear(config.hidden_size, config.hidden_size)
+            self.bert.pooler = nn.ModuleDict({"dense": dense})
+        self.of_texts = of_texts
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
 
     def forward(self, input_ids: Tensor) -> SimpleNamespace:
         """Return the logits, [texts, labels] or [texts, length, labels]."""
         states = self.bert(input_ids)[0]
-        if self.pooler is not None:
-            states = self.pooler(states[:, 0]).tanh()
+        if self.of_texts:
+            pooler: Any = self.bert.pooler
+            states = pooler["dense"](states[:, 0]).tanh()
         return SimpleNamespace(logits=self.classifier(states))
 
 
@@ -51,7 +54,7 @@ def read_tuned_bert(config: dict[str, Any], weights: Path, architecture: str) ->
     with torch.device("meta"):
         model = LightTunedBert(settings, of_texts=architecture == OF_TEXTS)
     found = {
-        name.replace(POOLER, "pooler."): weight.to(torch.float32)
+        name: weight.to(torch.float32)
         for name, weight in load_file(weights).items()
         if name != "bert.embeddings.position_ids"
     }
