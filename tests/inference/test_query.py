@@ -8,7 +8,7 @@ import pytest
 
 import unmask
 from unmask import Query, UsageError
-from unmask.inference.method_names import CONSTRUCTION_NAMES, METHOD_NAMES
+from unmask.inference.method_names import CONSTRUCTION_NAMES, method_names
 from unmask.inference.query import SPECS
 
 
@@ -61,7 +61,7 @@ def test_the_names_are_those_of_the_registry():
     assert tuple(unmask.CONSTRUCTIONS) == CONSTRUCTION_NAMES
 
 
-@pytest.mark.parametrize("method", METHOD_NAMES)
+@pytest.mark.parametrize("method", method_names())
 def test_an_unknown_option_is_refused_by_every_method(method: str) -> None:
     with pytest.raises(UsageError, match="has no option 'colour'"):
         Query(method=method, options={"colour": 3})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 CONSTRUCTION_NAMES = (
     *("product", "mrf-logit", "mrf-prob", "hcb", "ag", "ag-published", "ag-weighted", "gibbs"),
     *("l2r", "r2l", "mixture"),
@@ -9,5 +11,14 @@ CONSTRUCTION_NAMES = (
 """The constructions of pairs, in the order of `unmask.joints.registry`."""
 BEYOND_PAIRS = ("grid", "chain", "tree")
 """The methods that join any number of blanks."""
-METHOD_NAMES = (*CONSTRUCTION_NAMES, *BEYOND_PAIRS)
-"""The methods that a query may name."""
+
+
+def construction_names() -> tuple[str, ...]:
+    """Return the constructions, with those that a program has added to the registry."""
+    registry = sys.modules.get("unmask.joints.registry")  # nobody has added any before it is imported
+    return CONSTRUCTION_NAMES if registry is None else tuple(registry.CONSTRUCTIONS)
+
+
+def method_names() -> tuple[str, ...]:
+    """Return the methods that a query may name."""
+    return (*construction_names(), *BEYOND_PAIRS)

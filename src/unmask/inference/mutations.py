@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from unmask.errors import UsageError
-from unmask.inference.method_names import CONSTRUCTION_NAMES
+from unmask.inference.method_names import construction_names
 from unmask.text.lines import read_lines
 from unmask.values import check_method
 
@@ -52,7 +52,7 @@ def check_scoring(scoring: str, method: str) -> None:
     """Refuse a scoring or a construction that there is not."""
     if scoring not in SCORINGS:
         raise UsageError(f"unknown scoring '{scoring}': expected one of {', '.join(SCORINGS)}")
-    check_method(method, CONSTRUCTION_NAMES)
+    check_method(method, construction_names())
 
 
 def check_scorings(scorings: Sequence[str], method: str) -> None:

@@ -16,7 +16,7 @@ from inspect import Parameter, cleandoc, signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from unmask.errors import UsageError
-from unmask.inference.method_names import METHOD_NAMES
+from unmask.inference.method_names import method_names
 from unmask.inference.target_lists import TargetLists
 from unmask.values import (
     Either,
@@ -64,7 +64,7 @@ class Query:
         "The construction of the joint ('unmask compare' shows them); for three or more blanks also grid, "
         "chain or tree.",
         "--method",
-        kind=Word(METHOD_NAMES),
+        kind=Word(method_names),
     )
     options: Mapping[str, Any] = setting(
         dict,
@@ -114,7 +114,7 @@ class Query:
         for name, spec in SPECS.items():
             if name != "method":
                 object.__setattr__(self, name, spec.kind.check(name, getattr(self, name)))
-        check_method(self.method, METHOD_NAMES)
+        check_method(self.method, method_names())
         if self.options:
             from unmask.inference.methods import check_method_options
 
