@@ -14,7 +14,7 @@ pair of conditionals over all V tokens, and every joint made from it a distribut
 
 The completed tables are never formed in full. The likeliest tokens of a blank, and all those asked for by
 name, have a row or a column of their own; the others are gathered into groups of like probability
-(`unmask.tables.token_groups`); `resolution` says how many. A group's row is the mean of the conditionals of
+(`unmask.tables.token_groups`); `Resolution` says how many. A group's row is the mean of the conditionals of
 its members, evaluated or predicted, a few of them standing for all: that mean is what the sums over unlikely
 contexts consist of. (With no candidates it is what the pair head predicts for their mean embedding.)
 
@@ -67,7 +67,6 @@ FIRST_WITH_HEAD = 8
 MOST_CANDIDATES = 512
 TOLERANCE = 0.06
 """Nats of `estimated_error` down to which `auto` doubles the candidates."""
-FEW_CANDIDATES = 128
 
 
 class Resolution(NamedTuple):
@@ -79,13 +78,8 @@ class Resolution(NamedTuple):
     members: int
 
 
-def resolution(candidates: int, head: bool) -> Resolution:
-    """Return what a table with so many candidates needs: no finer than the completion's own error."""
-    if candidates == 0:
-        return Resolution(128, 32, 16)
-    if head and candidates < FEW_CANDIDATES:
-        return Resolution(256, 64, 4)
-    return Resolution(1024, 32, 8)
+ASKED, PREDICTED = Resolution(1024, 32, 8), Resolution(128, 32, 16)
+"""Of a table with candidates, and of one without: no finer than the completion's own error."""
 
 
 def cross_conditionals(
@@ -121,7 +115,7 @@ def cross_steps(
         completion: how to complete the others, `plain` or `learned`.
         include: token ids that must be among those evaluated at A and at B.
         ungrouped: how many of the likeliest tokens of each blank have a row or a column of their own; by
-            default what `resolution` says.
+            default 1,024, or 128 if the model is asked about none.
         tolerance: the estimated error of log q, in nats, that `auto` is content with.
         seed: of the random part of the sample.
         states: the model's states at the blanks, both masked, [2, features], if they are known.
@@ -138,15 +132,15 @@ def cross_steps(
         raise UsageError(f"expected from 1 to {most} candidates (the tokens a blank may hold), got {wanted}")
     if ungrouped is not None and ungrouped < 1:
         raise UsageError(f"expected at least one token ungrouped, got {ungrouped}")
+    cut = ASKED if wanted else PREDICTED
+    if ungrouped is not None:
+        cut = cut._replace(ungrouped=ungrouped)
     if states is None:
         (states,) = masked_states(mlm, [cloze])
     alone = answers(mlm, states, supports)
     asker = _Asker(mlm, cloze)
     guesses = [None if head is None else PairGuess(mlm, cloze, states, n, 1 - n) for n in (0, 1)]
     while True:
-        cut = resolution(wanted, head is not None)
-        if ungrouped is not None:
-            cut = cut._replace(ungrouped=ungrouped)
         sides = _sides(supports, alone, wanted, completion, include, cut, seed)
         unknown = asker.unknown(sides)
         if unknown:
