@@ -15,7 +15,7 @@ export TOKENIZERS_PARALLELISM := false
 export HF_HUB_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types unit format bench docs serve model clean
+.PHONY: help setup run test check lint types unit fuzz torture format bench docs serve model clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -48,6 +48,12 @@ types: $(READY) ## mypy, strict on src
 
 unit: $(READY) ## pytest: unit, property, documentation and command-line tests
 	@$(PYTEST)
+
+fuzz: $(READY) ## 50,000 odd calls of every public surface; resumes, and writes docs/figures/fuzz.json
+	@$(BIN)/python tests/fuzz/campaign.py
+
+torture: $(READY) ## kill every kind of run, a hundred times in all; writes docs/figures/torture.json
+	@$(BIN)/python tests/runs/torture.py
 
 format: $(READY) ## let ruff format and mend what it can
 	@$(BIN)/ruff check --fix .

@@ -20,6 +20,7 @@ from unmask.models.masked_lm import MaskedLM
 
 # the same examples every time: a test that fails by luck fails for nobody's change
 settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("fuzz", deadline=None, database=None)  # others every time: see fuzz/campaign.py
 settings.load_profile("repeatable")
 
 
@@ -38,7 +39,7 @@ MARKERS = {
             "benchmarks/",
         ),
         *("evaluation/test_benchmarks.py", "evaluation/test_score_file.py", "evaluation/test_run.py"),
-        *("embeddings/", "cli/", "web/", "integrations/"),
+        *("embeddings/", "cli/", "web/", "integrations/", "fuzz/"),
     ),
 }
 """Which files of tests cost more than `make check` may take, and why."""

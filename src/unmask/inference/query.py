@@ -17,7 +17,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from unmask.errors import UsageError
 from unmask.inference.target_lists import TargetLists
-from unmask.values import Either, Several, Spec, Text, Truth, ValueKind, Whole, Word, setting, token_kind
+from unmask.values import (
+    Either,
+    Several,
+    Spec,
+    Text,
+    Truth,
+    ValueKind,
+    Whole,
+    Word,
+    setting,
+    shown,
+    token_kind,
+)
 
 if TYPE_CHECKING:
     from unmask.joints.fillings import Token
@@ -128,6 +140,14 @@ class Query:
         if others:
             given["options"] = OPTIONS.check("options", given.get("options", {})) | others
         return replace(text, **given) if isinstance(text, Query) else cls(text, **given)
+
+
+def check_progress(given: Any) -> None:
+    """Refuse what can't be told of progress."""
+    if not hasattr(given, "over") or not hasattr(given, "advanced"):
+        raise UsageError(
+            f"progress: expected an unmask.Progress, got {shown(given)}: leave it out for silence"
+        )
 
 
 SPECS: dict[str, Spec] = {
