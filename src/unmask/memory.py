@@ -35,6 +35,14 @@ def parse_bytes(amount: int | str) -> int:
     return int(parsed)
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out: Python's own, or torch's, which is a RuntimeError."""
+    if isinstance(error, MemoryError):
+        return True
+    told = str(error)
+    return isinstance(error, RuntimeError) and ("allocate memory" in told or "out of memory" in told)
+
+
 def show_bytes(amount: int) -> str:
     """Write a number of bytes for people."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):

@@ -37,6 +37,10 @@ class Runs:
         self.forker, self.out = forker, out
         self.order = {"kind": name, "home": str(home), "model": model, "out": str(out)}
 
+    def log_to(self, path: Path) -> None:
+        """Keep what attempts print elsewhere than beside their results."""
+        self.order["log"] = str(path)
+
     def attempt(self, **more: Any) -> dict[str, Any]:
         """Start the run, and return what became of it."""
         assert self.forker.stdin is not None

@@ -28,7 +28,7 @@ import unmask.training.run  # noqa: F401
 
 def attempt(order: dict) -> dict:
     kind, out = KINDS[order["kind"]], Path(order["out"])
-    log = out.parent / "log.txt"
+    log = Path(order.get("log", out.parent / "log.txt"))  # elsewhere if the disk is full
     process = os.fork()
     if process == 0:
         child(order, log)

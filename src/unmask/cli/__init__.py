@@ -19,6 +19,7 @@ import typer
 from unmask import __version__
 from unmask.cli.options import SpreadCommand
 from unmask.errors import UnmaskError
+from unmask.memory import is_out_of_memory
 
 app = typer.Typer(
     name="unmask",
@@ -112,6 +113,8 @@ def _explain(error: Exception) -> str:
         command = getattr(getattr(error, "ctx", None), "command_path", "unmask")
         told = error.format_message().rstrip(".")
         return f"{told} See '{command} --help'" if told.endswith("?") else f"{told}: see '{command} --help'"
+    if is_out_of_memory(error):
+        return "the machine is out of memory: lower --memory, cut the support, or ask about fewer candidates"
     return (
         f"something failed that should not have ({type(error).__name__}: {error}): 'unmask --debug ...' "
         f"shows where, please report it"
