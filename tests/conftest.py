@@ -33,6 +33,7 @@ MARKERS = {
         *("inference/test_cross.py", "inference/test_sampling.py", "inference/test_query_bad_input.py"),
         *(
             "models/test_hub.py",
+            "kernels/test_compiling.py",
             "models/test_checkpoint.py",
             "models/test_tiny.py",
             "test_other_domains.py",

@@ -19,6 +19,7 @@ import typer
 from unmask import __version__
 from unmask.cli.options import SpreadCommand
 from unmask.errors import UnmaskError
+from unmask.kernels import compiling
 from unmask.memory import is_out_of_memory
 
 app = typer.Typer(
@@ -91,6 +92,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that is not Unicode fails no command
+    compiling.tell = _note
     try:
         code = app(sys.argv[1:] or ["--help"], prog_name="unmask", standalone_mode=False)
     except typer.Abort:
@@ -103,6 +105,12 @@ def main() -> None:
     if code == STOPPED:
         sys.stderr.write("unmask: stopped\n")
     raise SystemExit(code)
+
+
+def _note(line: str) -> None:
+    """Say on a terminal what takes a while; a log of errors stays clean."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{line}\n")
 
 
 def _explain(error: Exception) -> str:
