@@ -18,7 +18,7 @@ export TOKENIZERS_PARALLELISM := false
 export HF_HUB_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types unit fuzz torture pins wheel format bench docs serve model clean
+.PHONY: help setup run test check lint types unit fuzz torture siege pins wheel format bench docs serve model clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -53,11 +53,14 @@ types: $(READY) ## mypy, strict on src
 unit: $(READY) ## pytest: unit, property, documentation and command-line tests
 	@$(PYTEST)
 
-fuzz: $(READY) ## 50,000 odd calls of every public surface; resumes, and writes docs/figures/fuzz.json
+fuzz: $(READY) ## 50,000 odd calls of every public surface; resumes where it was
 	@$(BIN)/python tests/fuzz/campaign.py
 
-torture: $(READY) ## kill every kind of run, a hundred times in all; writes docs/figures/torture.json
+torture: $(READY) ## kill every kind of run, a hundred times in all
 	@$(BIN)/python tests/runs/torture.py
+
+siege: $(READY) ## the server under 32 clients for two minutes, not all of them friendly
+	@$(BIN)/python benchmarks/siege.py
 
 pins: $(READY) ## renew constraints.txt and the page of licences from what is installed
 	@$(BIN)/python tests/supply/dependencies.py

@@ -25,7 +25,6 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,10 @@ from machine import describe
 from unmask import serialize
 from unmask.models.embedded import locate
 from unmask.web.settings import Limits
+
+sys.path.append(str(Path(__file__).parents[1] / "recipes"))
+
+from reliability import RESULTS, keep
 
 SMALL = {"candidates": 8, "support": 100}
 FLAT, SLOWDOWN = 1.05, 1.5
@@ -176,6 +179,15 @@ class Siege:
                     return
                 await asyncio.sleep(0.25)
 
+    async def greedy(self, number: int) -> None:
+        """Ask for tables of a hundred megabytes and more while there is no memory, until one worker tries."""
+        asked = {"text": TEXTS[number], "candidates": "all", "support": 3000 + number}
+        async with httpx.AsyncClient(timeout=300) as link:
+            while time.perf_counter() < self.start + self.seconds / 4 + OUT_OF_MEMORY_SECONDS:
+                response = await link.post(f"{self.server.address}/v1/fill", json=asked)
+                self.tally.count("greedy", told(response))
+                await asyncio.sleep(0.05)
+
     async def again(self, act: Callable[[random.Random], Awaitable[None]], number: int) -> None:
         """Act until the end."""
         drawn = random.Random(number)
@@ -197,10 +209,13 @@ class Siege:
                 held = int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * resource.getpagesize()
                 resource.prlimit(pid, resource.RLIMIT_AS, (held + 4_000_000, before[1]))
                 taken = True
+                greedy = [asyncio.create_task(self.greedy(number)) for number in range(4)]
             if elapsed > self.seconds / 4 + OUT_OF_MEMORY_SECONDS and not given_back:
                 resource.prlimit(pid, resource.RLIMIT_AS, before)
                 given_back = True
             await asyncio.sleep(0.1)
+        if taken:
+            await asyncio.gather(*greedy)
 
     async def run(self) -> None:
         hostile = [self.slow_writer, self.slow_reader, self.half_open, self.large_body, self.cancelled]
@@ -246,9 +261,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=120.0)
-    parser.add_argument(
-        "--out", type=Path, default=Path(__file__).parents[1] / "docs" / "figures" / "siege.json"
-    )
+    parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         broken = damaged_model(Path(directory))
@@ -269,6 +282,7 @@ def main() -> None:
     tally = siege.tally
     thirds = [[rss for at, rss in tally.rss if low <= at < low + 1 / 3] for low in (1 / 3, 2 / 3)]
     growth = max(thirds[1]) / max(thirds[0])
+    tenths = [round(max(rss for at, rss in tally.rss if i <= 10 * at < i + 1) / 1e6) for i in range(10)]
     other = sum(
         n
         for c in tally.statuses.values()
@@ -277,8 +291,6 @@ def main() -> None:
     )
     wrong = wrong_answers(tally)
     figures = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "command": "python benchmarks/siege.py",
         "machine": describe(),
         "clients": 32,
         "seconds": given.seconds,
@@ -288,11 +300,12 @@ def main() -> None:
         "other_5xx": other,
         "memory_mb": [round(max(third) / 1e6) for third in thirds],
         "memory_growth": round(growth, 3),
+        "memory_mb_by_tenth": tenths,
         "question_seconds_before_first_after": [round(x, 3) for x in (before, first, after)],
         "alive": alive,
     }
     print(json.dumps(figures, indent=1))
-    given.out.write_text(json.dumps(figures, indent=1) + "\n")
+    keep("siege", figures, given.out)
     failures = {
         "wrong answers": wrong > 0,
         "a 5xx but 503": other > 0,

@@ -1,8 +1,8 @@
 """Run the fuzz suite with fresh cases, 2,000 per seed, until there are as many as wanted (`make fuzz`).
 
 Each seed is a process of its own, whose tally is kept in WORK: a campaign that is stopped resumes where it
-was. At the end the tallies are summed into OUT, from which docs/background/reliability.md has its table. The
-exit code is 1 if a call ended in somebody else's exception, said more than one line, or hung.
+was. At the end the tallies are summed into OUT, and docs/background/reliability.md is renewed. The exit code
+is 1 if a call ended in somebody else's exception, said more than one line, or hung.
 """
 
 import argparse
@@ -11,12 +11,14 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+sys.path.append(str(ROOT / "recipes"))
+
+from reliability import RESULTS, keep  # noqa: E402
 
 
 def run_seed(seed: int, work: Path) -> dict[str, Any]:
@@ -66,8 +68,6 @@ def summed(tallies: list[dict[str, Any]]) -> dict[str, Any]:
         for name in sorted(slowest)
     }
     return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "command": "make fuzz",
         "cases": sum(answers.values()) + sum(refusals.values()) + len(finds),
         "answers": sum(answers.values()),
         "refusals": sum(refusals.values()),
@@ -84,7 +84,7 @@ def main() -> None:
     )
     parser.add_argument("--cases", type=int, default=50_000)
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "fuzz")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "figures" / "fuzz.json")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     tallies: list[dict[str, Any]] = []
@@ -100,7 +100,7 @@ def main() -> None:
         print(f"{name:16} {row['answers']:8,} {row['refusals']:9,} {row['slowest_seconds']:7.2f} s")
     for name, find in total["found"].items():
         print(f"\n{name}\n  {find['case']}\n{find['trace']}")
-    given.out.write_text(json.dumps(total, indent=1) + "\n")
+    keep("fuzz", total, given.out)
     sys.exit(1 if total["finds"] else 0)
 
 

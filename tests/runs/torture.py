@@ -19,16 +19,17 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parents[1]
+sys.path.append(str(TESTS.parent / "recipes"))
 sys.path[:0] = [str(TESTS / part) for part in ("runs", "training", "evaluation", "")]
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 from attempts import Runs, started_forker  # noqa: E402
 from kinds import KINDS, prepare  # noqa: E402
+from reliability import RESULTS, keep  # noqa: E402
 
 from tiny import save_tiny  # noqa: E402
 
@@ -176,7 +177,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=100, help="in all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
-    parser.add_argument("--out", type=Path, default=TESTS.parent / "docs" / "figures" / "torture.json")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     rows: dict[str, dict[str, Any]] = {}
     start = time.perf_counter()
@@ -197,13 +198,11 @@ def main() -> None:
         for name in ("kills", "torn", "lost", "twice", "different")
     }
     told = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "command": "make torture",
         "seconds": round(time.perf_counter() - start),
         **totals,
         "kinds": rows,
     }
-    given.out.write_text(json.dumps(told, indent=1) + "\n")
+    keep("torture", told, given.out)
     print(json.dumps(totals))
     sys.exit(1 if totals["lost"] or totals["twice"] or totals["different"] else 0)
 

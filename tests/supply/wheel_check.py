@@ -4,6 +4,7 @@ What the core is for must work; whatever needs an extra must name it in one line
 traceback. Installing takes a few minutes, so this is a command and not a test.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -43,11 +44,16 @@ NEEDS = {
 }
 """By extra: commands that need it; those that start with -c are Python."""
 
+ALONE = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+"""Without this tree's own sources, which pip and Python would find first."""
+
 
 def run(bin: Path, here: Path, arguments: list[str]) -> tuple[int, str, str]:
     """Run unmask, or Python, in the environment."""
     command = [str(bin / "python"), *arguments] if arguments[0] == "-c" else [str(bin / "unmask"), *arguments]
-    done = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        command, cwd=here, env=ALONE, capture_output=True, text=True, timeout=600, check=False
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -72,7 +78,7 @@ def main() -> None:
         venv.create(here / "venv", with_pip=True)
         bin = here / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
         install = [str(bin / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*install, "-c", str(CONSTRAINTS), str(wheel)], check=True)
+        subprocess.run([*install, "-c", str(CONSTRAINTS), str(wheel)], env=ALONE, check=True)
         (here / "texts.txt").write_text(
             "The man is in the pool.\nA dog runs in the park.\nThe old man sleeps.\n"
         )

@@ -18,7 +18,7 @@ import typer
 
 from unmask import __version__
 from unmask.cli.options import SpreadCommand
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, one_line
 from unmask.kernels import compiling
 from unmask.memory import is_out_of_memory
 
@@ -100,7 +100,7 @@ def main() -> None:
     except Exception as error:
         if "--debug" in sys.argv and not hasattr(error, "format_message"):
             raise
-        sys.stderr.write(f"unmask: {' '.join(_explain(error).split())}\n")
+        sys.stderr.write(f"unmask: {one_line(_explain(error))}\n")
         code = getattr(error, "exit_code", 1)
     if code == STOPPED:
         sys.stderr.write("unmask: stopped\n")
