@@ -3,8 +3,8 @@
 Eighteen clients ask fair questions of every kind, and every answer is held against the library afterwards.
 The others write or read a byte at a time, leave connections half open, send bodies of just the size that is
 taken and of one byte more, leave in the middle of a stream of events, and ask for a model whose
-weights are damaged. In the middle, the server's address space is limited to what it has for five seconds,
-so that its workers run out of memory.
+weights are damaged. After a quarter of the time the server's memory is limited to what it has, until a worker
+has run out of it: for 5 to 20 seconds.
 
 The script fails if an answer is wrong, if a 5xx but 503 comes, if the server dies, if its memory in the last
 third is more than 5 % above that of the middle third, or if a question afterwards takes longer than before.
@@ -17,6 +17,7 @@ import asyncio
 import contextlib
 import json
 import random
+import re
 import resource
 import statistics
 import sys
@@ -43,7 +44,8 @@ from reliability import RESULTS, keep
 
 SMALL = {"candidates": 8, "support": 100}
 FLAT, SLOWDOWN = 1.05, 1.5
-OUT_OF_MEMORY_SECONDS = 5.0
+SHORTAGE = (5.0, 20.0)
+"""Seconds without memory: so long if a worker has run out of it by then, and at most so long."""
 BODY = Limits().body
 
 
@@ -180,10 +182,10 @@ class Siege:
                 await asyncio.sleep(0.25)
 
     async def greedy(self, number: int) -> None:
-        """Ask for tables of a hundred megabytes and more while there is no memory, until one worker tries."""
-        asked = {"text": TEXTS[number], "candidates": "all", "support": 3000 + number}
+        """Ask for large tables, and again, while there is no memory."""
+        asked = {"text": TEXTS[number], "candidates": 64, "support": 8000, "seed": number}
         async with httpx.AsyncClient(timeout=300) as link:
-            while time.perf_counter() < self.start + self.seconds / 4 + OUT_OF_MEMORY_SECONDS:
+            while time.perf_counter() < self.end:
                 response = await link.post(f"{self.server.address}/v1/fill", json=asked)
                 self.tally.count("greedy", told(response))
                 await asyncio.sleep(0.05)
@@ -199,23 +201,26 @@ class Siege:
                 await asyncio.sleep(0.25)
 
     async def watch(self) -> None:
-        """Note the server's memory, and take it away for a while in the middle."""
-        pid, taken, given_back = self.server.process.pid, False, False
-        before = resource.prlimit(pid, resource.RLIMIT_AS)
+        """Note the server's memory, and let it have no more for a while."""
+        pid, begun, ended = self.server.process.pid, None, False
+        before = resource.prlimit(pid, resource.RLIMIT_DATA)
+        greedy: list[asyncio.Task[None]] = []
         while (now := time.perf_counter()) < self.end:
-            elapsed = now - self.start
-            self.tally.rss.append((elapsed / self.seconds, self.server.rss()))
-            if elapsed > self.seconds / 4 and not taken:
-                held = int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * resource.getpagesize()
-                resource.prlimit(pid, resource.RLIMIT_AS, (held + 4_000_000, before[1]))
-                taken = True
-                greedy = [asyncio.create_task(self.greedy(number)) for number in range(4)]
-            if elapsed > self.seconds / 4 + OUT_OF_MEMORY_SECONDS and not given_back:
-                resource.prlimit(pid, resource.RLIMIT_AS, before)
-                given_back = True
+            self.tally.rss.append(((now - self.start) / self.seconds, self.server.rss()))
+            if begun is None and now > self.start + self.seconds / 4:
+                found = re.search(r"VmData:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+                assert found is not None
+                resource.prlimit(pid, resource.RLIMIT_DATA, (1024 * int(found[1]), before[1]))
+                begun = now
+                greedy = [asyncio.create_task(self.greedy(number)) for number in range(8)]
+            felt = any("memory" in status for seen in self.tally.statuses.values() for status in seen)
+            if begun is not None and not ended and now > begun + (SHORTAGE[0] if felt else SHORTAGE[1]):
+                resource.prlimit(pid, resource.RLIMIT_DATA, before)
+                ended = True
+                for task in greedy:
+                    task.cancel()
             await asyncio.sleep(0.1)
-        if taken:
-            await asyncio.gather(*greedy)
+        await asyncio.gather(*greedy, return_exceptions=True)
 
     async def run(self) -> None:
         hostile = [self.slow_writer, self.slow_reader, self.half_open, self.large_body, self.cancelled]
@@ -313,6 +318,7 @@ def main() -> None:
         "slower afterwards": min(first, after) > SLOWDOWN * before,
         "a dead server": not alive,
         "no answer checked": not tally.bodies,
+        "memory that never ran out": not any("memory" in s for c in tally.statuses.values() for s in c),
     }
     failed = [name for name, so in failures.items() if so]
     if failed:

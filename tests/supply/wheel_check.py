@@ -31,7 +31,6 @@ NEEDS = {
     "serve": [["serve"]],
     "train": [
         ["train", "--corpus", "texts.txt", "--out", "run"],
-        ["distill", "--corpus", "texts.txt", "--out", "head"],
         ["finetune", "classify", "--train", "examples.csv", "--out", "run"],
     ],
     "evaluate": [["evaluate", "--data", "text=texts.txt", "--out", "run"]],
