@@ -27,11 +27,29 @@ OWN: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "score": {},
     "sample": {"number": st.integers(1, 5), "sampling_seed": st.integers(0, 9)},
     "compare": {"top": st.integers(1, 3)},
-    "conditional": {"given": st.sampled_from(["man", "dog", 30]), "given_blank": st.integers(0, 1)},
-    "map": {"size": st.integers(1, 5), "methods": st.just(["ag", "l2r"])},
+    "conditional": {
+        "given": st.sampled_from(["man", "dog", 30]),
+        "given_blank": st.integers(0, 2),
+        "blank": st.integers(0, 2),
+    },
+    "marginals": {"given": st.dictionaries(st.sampled_from("012"), st.sampled_from(["man", 30]), max_size=2)},
+    "map": {"size": st.integers(1, 5), "methods": st.just(["ag", "l2r"]), "blanks": st.just([0, 1])},
     "compatibility": {},
 }
-FIELDS = [*GOOD, "text", "model", "top", "number", "given", "given_blank", "size", "methods", "colour"]
+FIELDS = [
+    *GOOD,
+    "text",
+    "model",
+    "top",
+    "number",
+    "given",
+    "given_blank",
+    "blank",
+    "blanks",
+    "size",
+    "methods",
+    "colour",
+]
 simple = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=2),
@@ -46,6 +64,8 @@ def requests(draw: st.DrawFn) -> tuple[str, bytes]:
     text = draw(
         mostly(braced if route == "score" else masked if route in ("fill", "sample") else BOTH, odd_texts)
     )
+    if route in ("fill", "score") and draw(st.integers(0, 3)) == 0:
+        text = [text, draw(texts)]
     body: dict[str, Any] = {"text": text, "candidates": 2, "support": 6}
     for name in draw(st.lists(st.sampled_from(sorted(OWN[route])), max_size=3)) if OWN[route] else []:
         body[name] = draw(OWN[route][name])
