@@ -7,6 +7,9 @@ READY  := $(VENV)/.ready
 JOBS   ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # a process for each core, each with one thread: together they use the machine, and none waits for another
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+# the pins hold for what is installed, and for what builds it (pip before and after 25.3 asks for either)
+PINS   := $(CURDIR)/constraints.txt
+PIP    := PIP_CONSTRAINT=$(PINS) PIP_BUILD_CONSTRAINT=$(PINS) $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SENTENCE ?= The [MASK] [MASK] in the pool.
 DATA ?= ../shared/data
 WORK ?= runs/english
@@ -15,7 +18,7 @@ export TOKENIZERS_PARALLELISM := false
 export HF_HUB_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types unit format bench docs serve model clean
+.PHONY: help setup run test check lint types unit fuzz torture siege pins wheel format bench docs serve model clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -27,7 +30,8 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("unmask needs Python 3.11 or newer: make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (a few minutes the first time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	@$(PIP) -e '.[dev,docs]'
+	@$(BIN)/unmask fill "$(SENTENCE)" >/dev/null  # compiles the solver's loops, which are then kept
 	@touch $@
 
 run: $(READY) ## fill the blanks of an example jointly, and show why the joint beats independent answers
@@ -49,6 +53,21 @@ types: $(READY) ## mypy, strict on src
 unit: $(READY) ## pytest: unit, property, documentation and command-line tests
 	@$(PYTEST)
 
+fuzz: $(READY) ## 50,000 odd calls of every public surface; resumes where it was
+	@$(BIN)/python tests/fuzz/campaign.py
+
+torture: $(READY) ## kill every kind of run, a hundred times in all
+	@$(BIN)/python tests/runs/torture.py
+
+siege: $(READY) ## the server under 32 clients for two minutes, not all of them friendly
+	@$(BIN)/python benchmarks/siege.py
+
+pins: $(READY) ## renew constraints.txt and the page of licences from what is installed
+	@$(BIN)/python tests/supply/dependencies.py
+
+wheel: $(READY) ## build the wheel, install it without extras into an empty environment, and try it
+	@$(BIN)/python tests/supply/wheel_check.py
+
 format: $(READY) ## let ruff format and mend what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
@@ -57,7 +76,7 @@ bench: $(READY) ## the benchmarks, each against a named baseline in the same run
 	@$(BIN)/python benchmarks/run.py --data "$(DATA)" $(if $(LONG),--long)
 
 model: $(READY) ## train the embedded English model on DATA (hours; goes on with the run in WORK)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[model]'
+	@$(PIP) -e '.[model]'
 	@$(BIN)/python recipes/english.py --data "$(DATA)" --work "$(WORK)"
 
 docs: $(READY) ## build the documentation into docs/_build/html

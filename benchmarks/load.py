@@ -61,11 +61,11 @@ class Tally:
 class Server:
     """`unmask serve` in a process of its own."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, *more: str) -> None:
         start = time.perf_counter()
         command = [sys.executable, "-c", "from unmask.cli import main; main()", "serve", "--port", "0"]
         self.process = subprocess.Popen(
-            [*command, "--model", model, "--cache", "600MB", "--time-limit", "300"],
+            [*command, "--model", model, "--cache", "600MB", "--time-limit", "300", *more],
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -20,6 +20,7 @@ from unmask.models.masked_lm import MaskedLM
 
 # the same examples every time: a test that fails by luck fails for nobody's change
 settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("fuzz", deadline=None, database=None)  # others every time: see fuzz/campaign.py
 settings.load_profile("repeatable")
 
 
@@ -32,13 +33,14 @@ MARKERS = {
         *("inference/test_cross.py", "inference/test_sampling.py", "inference/test_query_bad_input.py"),
         *(
             "models/test_hub.py",
+            "kernels/test_compiling.py",
             "models/test_checkpoint.py",
             "models/test_tiny.py",
             "test_other_domains.py",
             "benchmarks/",
         ),
         *("evaluation/test_benchmarks.py", "evaluation/test_score_file.py", "evaluation/test_run.py"),
-        *("embeddings/", "cli/", "web/", "integrations/"),
+        *("embeddings/", "cli/", "web/", "integrations/", "fuzz/"),
     ),
 }
 """Which files of tests cost more than `make check` may take, and why."""

@@ -14,7 +14,7 @@ import torch
 
 from unmask.errors import UsageError
 from unmask.inference.infer import conditionals_of_many, infer, infer_many, joint_of, parts_of
-from unmask.inference.query import SPECS, Query, QueryKeywords, TableKeywords, takes_query
+from unmask.inference.query import SPECS, Query, QueryKeywords, TableKeywords, check_progress, takes_query
 from unmask.inference.results import Results
 from unmask.joints.joint import Block, Filling, Joint
 from unmask.joints.pair import PairJoint
@@ -62,6 +62,7 @@ def fill(
     (`unmask.inference.auto_method` says which). Options of the construction may also be given by their own
     names, as `order="ba"` for hcb.
     """
+    check_progress(progress)
     if isinstance(text, str | Query):
         return _joint_of_text(Query.of(text, query), parse_blanks, mlm, progress)
     texts = _read_all(text, query, parse_blanks, mlm)
@@ -108,6 +109,7 @@ def score(
 
     The true tokens are always among the candidates.
     """
+    check_progress(progress)
     if isinstance(text, str | Query):
         return scored(_joint_of_text(Query.of(text, query), parse_braces, mlm, progress))
     texts = _read_all(text, query, parse_braces, mlm)
@@ -161,6 +163,7 @@ def compare(
 
     All of them are made from the same conditionals.
     """
+    check_progress(progress)
     for name in set(query) - TableKeywords.__optional_keys__ - {"model"}:
         raise UsageError(f"compare makes every construction and takes no '{name}': leave it out")
     if isinstance(text, str | Query):
@@ -232,7 +235,8 @@ def _read_all(
     texts: Any, keywords: Mapping[str, Any], parse: Callable[..., Cloze], mlm: MaskedLM | None
 ) -> _ReadTexts:
     """Read every text of a list before the first is answered; an error names the text."""
-    if not isinstance(texts, list | tuple) and not hasattr(texts, "tolist"):  # an array, a column of a table
+    array = hasattr(texts, "tolist") and getattr(texts, "ndim", 1) != 0  # or a column of a table
+    if not isinstance(texts, list | tuple) and not array:
         SPECS["text"].kind.check("text", texts)
     query, given = Query.of("", keywords), list(texts)
     if not given:

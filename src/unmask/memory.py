@@ -19,15 +19,28 @@ def parse_bytes(amount: int | str) -> int:
     match = AMOUNT.match(amount) if isinstance(amount, str) else None
     if match is not None and match.group(2).upper() in UNITS:
         parsed = Decimal(match.group(1)) * UNITS[match.group(2).upper()]
-    elif isinstance(amount, str | bool) or not hasattr(amount, "__index__"):
-        raise UsageError(f"expected an amount of memory such as 4GB or 512MB, got {_shown(amount)}")
     else:
-        parsed = Decimal(operator.index(amount))
+        try:
+            if isinstance(amount, str | bool):
+                raise TypeError
+            parsed = Decimal(operator.index(amount))
+        except (TypeError, RuntimeError):  # the latter from tensors
+            raise UsageError(
+                f"expected an amount of memory such as 4GB or 512MB, got {_shown(amount)}"
+            ) from None
     if parsed < 1:
         raise UsageError(f"expected a positive amount of memory such as 4GB, got {_shown(amount)}")
     if parsed > MOST:
         raise UsageError(f"expected at most 2^60 bytes of memory, such as 4GB, got {_shown(amount)}")
     return int(parsed)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out: Python's own, or torch's, which is a RuntimeError."""
+    if isinstance(error, MemoryError):
+        return True
+    told = str(error)
+    return isinstance(error, RuntimeError) and ("allocate memory" in told or "out of memory" in told)
 
 
 def show_bytes(amount: int) -> str:

@@ -17,6 +17,8 @@ from typing import Any, get_args, get_type_hints
 from unmask.errors import UsageError
 
 LONGEST_SHOWN = 60
+MISFITS = (ArithmeticError, RuntimeError, TypeError, ValueError)
+"""How numbers, arrays and tensors say that they can't be turned into what is wanted."""
 
 
 def shown(value: object) -> str:
@@ -44,8 +46,7 @@ class ValueKind:
     """What a value may be.
 
     Attributes:
-        accept: returns the value in its plain Python form; a ValueError or TypeError says that it does not
-            fit.
+        accept: returns the value in its plain Python form; one of the `MISFITS` says that it does not fit.
         describe: returns what is accepted, in words that follow "expected" and as JSON schema.
         of: what Python type the accepted values have, where they have one.
         parse: reads a string of a command line; what can't be read stays a string, for `accept` to judge.
@@ -74,7 +75,7 @@ class ValueKind:
             raise ValueError(
                 f"not valid Unicode from character {error.start + 1} on: write it in UTF-8"
             ) from None
-        except (ValueError, TypeError):
+        except MISFITS:
             raise ValueError(f"expected {self.expected}, got {shown(value)}") from None
 
     def check(self, name: str, value: object) -> Any:
@@ -197,7 +198,7 @@ def Either(*kinds: ValueKind) -> ValueKind:
         for kind in kinds:
             try:
                 return kind.accept(value)
-            except (ValueError, TypeError):
+            except MISFITS:
                 continue
         raise ValueError
 

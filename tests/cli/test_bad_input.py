@@ -282,6 +282,13 @@ class TestModel:
         assert run("fill", TWO, "--model", copy, "--allow-pickle").code == 0
 
 
+def test_a_line_of_typers_own_is_not_too_long_and_can_be_printed(run: Run) -> None:
+    outcome = run("explain", TWO, "\x1b[31m", "9" * 5000)
+    assert outcome.code == 2
+    assert len(outcome.line) < 2000
+    assert outcome.line.isprintable()
+
+
 class TestWhatNobodyForesaw:
     def test_it_is_one_line_too_and_says_how_to_see_more(
         self, run: Run, bert: str, monkeypatch: pytest.MonkeyPatch

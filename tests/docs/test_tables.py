@@ -28,6 +28,7 @@ def _tables(recipe: str) -> dict[str, str]:
         ("beyond", ["results-benchmarks.md"]),
         ("encoders", ["results-encoders.md"]),
         ("compatibility", ["compatibility-study.md"]),
+        ("reliability", ["reliability.md"]),
     ],
 )
 def test_the_pages_show_every_table_of_a_recipe_as_it_writes_it(recipe, pages, tmp_path):

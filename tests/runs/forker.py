@@ -28,7 +28,7 @@ import unmask.training.run  # noqa: F401
 
 def attempt(order: dict) -> dict:
     kind, out = KINDS[order["kind"]], Path(order["out"])
-    log = out.parent / "log.txt"
+    log = Path(order.get("log", out.parent / "log.txt"))  # elsewhere if the disk is full
     process = os.fork()
     if process == 0:
         child(order, log)
@@ -38,14 +38,29 @@ def attempt(order: dict) -> dict:
         time.sleep(0.002)
         ended, status = os.waitpid(process, os.WNOHANG)
     if not ended:
-        if wanted is not None:
+        if "kill_seconds" in order:  # at any moment, whatever it is doing
+            ended, status = wait(process, order["kill_seconds"])
+            if not ended:
+                os.kill(process, signal.SIGKILL)
+        elif wanted is not None:
             time.sleep(random.Random(wanted).uniform(0, 0.03))
             os.kill(process, signal.SIGKILL)
-        _, status = os.waitpid(process, 0)
+        if not ended:
+            _, status = os.waitpid(process, 0)
     killed = os.WIFSIGNALED(status)
     told = log.read_text() if log.exists() else ""
     error = None if killed or status == 0 else told.splitlines()[-1]
     return {"finished": kind.finished(out), "killed": killed, "error": error, "log": told[-2000:]}
+
+
+def wait(process: int, seconds: float) -> tuple[int, int]:
+    """Wait for a process, but not longer than that."""
+    end = time.monotonic() + seconds
+    ended, status = os.waitpid(process, os.WNOHANG)
+    while not ended and time.monotonic() < end:
+        time.sleep(0.001)
+        ended, status = os.waitpid(process, os.WNOHANG)
+    return ended, status
 
 
 def child(order: dict, log: Path) -> None:

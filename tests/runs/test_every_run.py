@@ -3,60 +3,21 @@
 import fcntl
 import json
 import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from attempts import Runs, started_forker
 from kinds import KINDS, prepare
 
-HERE = Path(__file__).parent
-TESTS = HERE.parent
 RECORDED = [name for name, kind in KINDS.items() if kind.records]
 DIRECTORIES = ["evaluate", "embed", "distill", "train", "finetune"]
 FILES = ["score FILE", "benchmark blimp", "benchmark blanks"]
 
 
-class Runs:
-    """Starts runs of a kind in processes of their own; see forker.py."""
-
-    def __init__(self, forker, name, home, model, out):
-        self.forker, self.out = forker, out
-        self.order = {"kind": name, "home": str(home), "model": model, "out": str(out)}
-
-    def attempt(self, **more):
-        self.forker.stdin.write(json.dumps(self.order | more) + "\n")
-        self.forker.stdin.flush()
-        return json.loads(self.forker.stdout.readline())
-
-    def kill(self, after):
-        """Kill an attempt with SIGKILL, once so many pieces of work are on the disk."""
-        told = self.attempt(kill_after=after)
-        assert told["killed"], told["log"]
-        return told["finished"]
-
-    def resume(self):
-        told = self.attempt()
-        assert told["error"] is None, told["log"]
-        return KINDS[self.order["kind"]].result(self.out)
-
-    def refuse(self, **more):
-        """Return the line with which an attempt is refused, as 'Kind: message'."""
-        told = self.attempt(**more)
-        assert told["error"], told["log"]
-        return told["error"]
-
-
 @pytest.fixture(scope="module")
 def forker():
-    paths = [HERE, TESTS, TESTS / "training", TESTS / "evaluation", os.environ.get("PYTHONPATH", "")]
-    settings = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-    environment = os.environ | settings | {"PYTHONPATH": os.pathsep.join(map(str, paths))}
-    command = [sys.executable, str(HERE / "forker.py")]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env=environment, **pipes) as process:
+    with started_forker() as process:
         yield process
-        process.stdin.close()
 
 
 @pytest.fixture(scope="module")

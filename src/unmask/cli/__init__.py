@@ -18,7 +18,9 @@ import typer
 
 from unmask import __version__
 from unmask.cli.options import SpreadCommand
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, one_line
+from unmask.kernels import compiling
+from unmask.memory import is_out_of_memory
 
 app = typer.Typer(
     name="unmask",
@@ -91,6 +93,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that is not Unicode fails no command
+    compiling.tell = _note
     try:
         code = app(sys.argv[1:] or ["--help"], prog_name="unmask", standalone_mode=False)
     except typer.Abort:
@@ -98,11 +101,17 @@ def main() -> None:
     except Exception as error:
         if "--debug" in sys.argv and not hasattr(error, "format_message"):
             raise
-        sys.stderr.write(f"unmask: {' '.join(_explain(error).split())}\n")
+        sys.stderr.write(f"unmask: {one_line(_explain(error))}\n")
         code = getattr(error, "exit_code", 1)
     if code == STOPPED:
         sys.stderr.write("unmask: stopped\n")
     raise SystemExit(code)
+
+
+def _note(line: str) -> None:
+    """Say on a terminal what takes a while; a log of errors stays clean."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{line}\n")
 
 
 def _explain(error: Exception) -> str:
@@ -113,6 +122,8 @@ def _explain(error: Exception) -> str:
         command = getattr(getattr(error, "ctx", None), "command_path", "unmask")
         told = error.format_message().rstrip(".")
         return f"{told} See '{command} --help'" if told.endswith("?") else f"{told}: see '{command} --help'"
+    if is_out_of_memory(error):
+        return "the machine is out of memory: lower --memory, cut the support, or ask about fewer candidates"
     return (
         f"something failed that should not have ({type(error).__name__}: {error}): 'unmask --debug ...' "
         f"shows where, please report it"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import RunError, UsageError
-from unmask.text.lines import read_lines, read_objects
+from unmask.text.lines import errors_in_one_line, read_lines, read_objects
 
 PAIR_COLUMNS = (("sentence1", "sentence2"), ("premise", "hypothesis"))
 COLUMNS = {"snli": PAIR_COLUMNS, "xsum": (("summary",),)}
@@ -77,12 +77,14 @@ def find_file(data: str) -> tuple[str, Path]:
     kind, sign, where = data.partition("=")
     if kind not in EXPECTED or not sign or not where:
         raise UsageError(f"expected data as snli=DIR, xsum=FILE, text=FILE or hub:NAME, got '{data}'")
-    path = Path(where).expanduser()
-    if kind == "snli" and path.is_dir():
-        path = _dev_file(path)
-    if not path.is_file():
-        what = "is a directory: name a file in it" if path.is_dir() else "does not exist: check the path"
-        raise UsageError(f"{path} {what}")
+    path = Path(where)
+    with errors_in_one_line(path):
+        path = path.expanduser()
+        if kind == "snli" and path.is_dir():
+            path = _dev_file(path)
+        if not path.is_file():
+            what = "is a directory: name a file in it" if path.is_dir() else "does not exist: check the path"
+            raise UsageError(f"{path} {what}")
     return kind, path
 
 

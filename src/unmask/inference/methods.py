@@ -56,7 +56,9 @@ def _tables_of_options(method: str, pairs: object) -> Iterator[Mapping[str, Spec
         yield declared_options(CONSTRUCTIONS[method])
     if method != "product":
         yield CHAIN_OPTIONS
-    joined = pairs if pairs in CONSTRUCTIONS else "ag" if method == "chain" else None
+    joined = (
+        pairs if isinstance(pairs, str) and pairs in CONSTRUCTIONS else "ag" if method == "chain" else None
+    )
     if joined is not None:
         yield declared_options(CONSTRUCTIONS[str(joined)])
 

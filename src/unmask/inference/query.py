@@ -29,6 +29,7 @@ from unmask.values import (
     Word,
     check_method,
     setting,
+    shown,
     token_kind,
 )
 
@@ -135,6 +136,14 @@ class Query:
         if others:
             given["options"] = OPTIONS.check("options", given.get("options", {})) | others
         return replace(text, **given) if isinstance(text, Query) else cls(text, **given)
+
+
+def check_progress(given: Any) -> None:
+    """Refuse what can't be told of progress."""
+    if not hasattr(given, "over") or not hasattr(given, "advanced"):
+        raise UsageError(
+            f"progress: expected an unmask.Progress, got {shown(given)}: leave it out for silence"
+        )
 
 
 SPECS: dict[str, Spec] = {

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from unmask.errors import UsageError
 from unmask.inference.causal_scores import make_sentence_scorer
 from unmask.inference.model_conditionals import PAIR_CANDIDATES
+from unmask.inference.query import check_progress
 from unmask.inference.scorable import TextReader
 from unmask.inference.sentence_scores import DISTRIBUTIONS, SentenceScore, check_orders, check_scores
 from unmask.inference.sentences import Sentence
@@ -139,6 +140,7 @@ def score_sentences(
         seed: of the orders beyond left to right and right to left.
         progress: told of the forward passes.
     """
+    check_progress(progress)
     given = _texts(texts)
     around = list(zip(_for_each("prefix", prefix, given), _for_each("suffix", suffix, given), strict=True))
     check_scores([metric])
@@ -171,7 +173,7 @@ def score_sentences(
 
 def _texts(given: Any) -> list[str]:
     texts = [given] if isinstance(given, str) else given
-    if isinstance(texts, dict) or not hasattr(texts, "__iter__"):
+    if isinstance(texts, dict | bytes) or not hasattr(texts, "__iter__") or getattr(texts, "ndim", 1) == 0:
         raise UsageError(f"expected a text or a list of texts, got {type(given).__name__}")
     texts = list(texts)
     if not texts:

@@ -26,7 +26,7 @@ from torch import Tensor
 from unmask.diagnostics import Diagnostics, SolverDiagnostics
 from unmask.errors import UsageError
 from unmask.joints.blank_conditionals import MASKED, BlankConditionals
-from unmask.joints.fillings import Value, index_fillings
+from unmask.joints.fillings import Value, index_filling
 from unmask.joints.joint import Block, Joint
 from unmask.joints.table import EnumerableJoint, TokenDistribution
 from unmask.progress import Progress, silent
@@ -90,7 +90,7 @@ class Chain(EnumerableJoint):
 
     def factors(self, value: Value) -> list[tuple[Block, float]]:
         """Return the blocks of one filling in the order of their filling, and what each adds to log q."""
-        tokens = self._ids(index_fillings(value, self.supports))
+        tokens = self._ids(index_filling(value, self.supports))
         state, found = self._all_masked, []
         for _ in range(self.steps):
             for _, block, answer in self._answers([state]):

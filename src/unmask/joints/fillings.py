@@ -48,6 +48,22 @@ def index_fillings(value: Value, supports: Sequence[Support]) -> list[Tensor]:
     return list(_index_nested(value, supports).unbind(-1))
 
 
+def index_filling(value: Value, supports: Sequence[Support]) -> list[Tensor]:
+    """Return one filling as indices into the supports, one scalar per blank."""
+    indices = index_fillings(value, supports)
+    if indices[0].ndim:
+        raise UsageError(f"expected one filling of {plural(len(supports), 'token')}, got several")
+    return indices
+
+
+def check_generator(generator: Any) -> None:
+    """Refuse what is neither None nor torch's generator."""
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise UsageError(
+            f"expected a generator such as torch.Generator().manual_seed(0), got {shown(generator)}"
+        )
+
+
 def _check_tensor(value: Tensor, blanks: int) -> None:
     if value.is_meta or value.layout != torch.strided or value.is_quantized:
         raise UsageError(f"expected a dense tensor of token ids [..., {blanks}], got {value.layout}")

@@ -22,7 +22,15 @@ from torch.distributions import Distribution, constraints
 
 from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
-from unmask.joints.fillings import Token, Value, index_fillings, sample_size, whole_number
+from unmask.joints.fillings import (
+    Token,
+    Value,
+    check_generator,
+    index_filling,
+    index_fillings,
+    sample_size,
+    whole_number,
+)
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
@@ -122,6 +130,7 @@ class Joint(Distribution, ABC):
         self, sample_shape: Sequence[int] | int = torch.Size(), generator: torch.Generator | None = None
     ) -> Tensor:
         """Draw fillings, as token ids `[*sample_shape, blanks]`; a number n stands for (n,)."""
+        check_generator(generator)
         shape = sample_size(sample_shape)
         count = shape.numel()
         drawn = self._sample(count, generator) if count else torch.empty(0, self.blanks, dtype=torch.long)
@@ -152,6 +161,37 @@ class Joint(Distribution, ABC):
         apart = torch.stack([self.marginal(i).entropy() for i in range(self.blanks)]).sum()
         return (apart - self.entropy()).clamp_min(0.0)  # never negative but by rounding
 
+    @property
+    def mode(self) -> Tensor:
+        """The likeliest filling, as token ids [blanks]."""
+        return self._top(1)[0][0]
+
+    @property
+    def mean(self) -> Tensor:
+        """Refused: ids are names of tokens, and have no mean."""
+        raise UsageError(
+            "token ids are names and have no mean or variance: see `marginal`, `top` or `entropy`"
+        )
+
+    @property
+    def variance(self) -> Tensor:
+        """Refused, as the mean is."""
+        return self.mean
+
+    def cdf(self, value: Any) -> Tensor:  # noqa: ARG002
+        """Refused: tokens have no order."""
+        raise UsageError("token ids are names and have no order to sum along: see `log_prob` or `marginal`")
+
+    icdf = cdf
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:  # noqa: ARG002
+        """Refused: tokens are discrete."""
+        raise UsageError("tokens are discrete, so no gradient passes through a sample: use `sample`")
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Joint:  # noqa: ARG002
+        """Refused: a joint is that of one text."""
+        raise UsageError("a joint has no batch of texts: give `fill` a list of texts")
+
     def top(self, k: int = 10) -> list[Filling]:
         """Return the k likeliest fillings, best first."""
         return self._fillings(*self._top(whole_number(k, "a number of fillings", 1)))
@@ -161,15 +201,17 @@ class Joint(Distribution, ABC):
 
         Most joints have one factor over all their blanks; a chain has one per block.
         """
-        return [(tuple(range(self.blanks)), float(self.log_prob(value)))]
+        log_q = self._log_prob(index_filling(value, self.supports))
+        return [(tuple(range(self.blanks)), float(log_q))]
 
     def mass_outside_candidates(self) -> float | None:
         """Return the probability of fillings with a token the model was not asked about; None if exact."""
         return None
 
-    def describe(self, ids: Tensor, log_probs: Tensor | None = None) -> list[Filling]:
-        """Return fillings, given as ids [n, blanks], with tokens, text and log-probability."""
-        return self._fillings(ids, self.log_prob(ids) if log_probs is None else log_probs)
+    def describe(self, value: Value, log_probs: Tensor | None = None) -> list[Filling]:
+        """Return fillings, one or many, with tokens, text and log-probability."""
+        indices = [i.reshape(-1) for i in index_fillings(value, self.supports)]
+        return self._fillings(self._ids(indices), self._log_prob(indices) if log_probs is None else log_probs)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:  # noqa: ARG002
         """Return all fillings, [fillings, blanks], where they are few enough to be written down."""

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from unmask.diagnostics import SolverDiagnostics
+from unmask.errors import UsageError
 from unmask.joints.joint import Joint
 from unmask.joints.table import TokenDistribution
 from unmask.tables.pair_conditionals import EVERYTHING, Index, PairConditionals, row_blocks
@@ -50,6 +51,11 @@ class PairJoint(Joint):
     method: str
 
     def __init__(self, conditionals: PairConditionals) -> None:
+        if not isinstance(conditionals, PairConditionals):
+            raise UsageError(
+                f"expected the conditionals of two blanks, as PairConditionals.from_logits makes them, got "
+                f"{type(conditionals).__name__}"
+            )
         super().__init__(
             (conditionals.a_support, conditionals.b_support),
             method=self.method,

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unmask.joints.fillings import whole_number
 from unmask.joints.joint import Joint, Origin, check_enumerable
 from unmask.text.support import Support
 
@@ -124,7 +125,8 @@ class EnumerableJoint(Joint):
         self, samples: int, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
         """Return the mean of -log q over samples, and its standard error."""
-        log_q = self.log_prob(self.sample(samples, generator)).double()
+        drawn = self.sample(whole_number(samples, "a number of samples", 1), generator)
+        log_q = self.log_prob(drawn).double()
         return -log_q.mean(), log_q.std() / samples**0.5 if samples > 1 else torch.tensor(torch.inf)
 
     def _log_prob_of_all(self) -> Tensor:

@@ -23,7 +23,7 @@ from torch import Tensor
 from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
 from unmask.joints.edge_conditionals import EdgeConditionals
-from unmask.joints.fillings import Value, index_fillings
+from unmask.joints.fillings import Value, index_filling
 from unmask.joints.joint import Block, Joint
 from unmask.joints.spanning_tree import Edges, maximum_spanning_tree, topological_order
 from unmask.joints.table import TokenDistribution
@@ -105,7 +105,7 @@ class TreeJoint(Joint):
 
     def factors(self, value: Value) -> list[tuple[Block, float]]:
         """Return log q of each blank of one filling given its parent, parents first."""
-        indices = index_fillings(value, self.supports)
+        indices = index_filling(value, self.supports)
         return [((blank,), float(log_q)) for blank, log_q in self._log_factors(indices)]
 
     def mass_outside_candidates(self) -> float | None:

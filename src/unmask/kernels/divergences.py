@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unmask.kernels.compiling import announce_compilation
 from unmask.kernels.threads import over_rows
 
 Block = NDArray[np.float32]
@@ -52,6 +53,7 @@ def divergences(
         n_a, n_b: how many tokens rows and columns stand for, [a] and [b].
         level: the log q above which cells are counted.
     """
+    announce_compilation()
     from unmask.kernels.divergence_rows import rows
 
     found = np.empty((len(log_q), 4))

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from unmask.kernels.compiling import announce_compilation
 from unmask.kernels.threads import over_rows
 from unmask.tables.pair_conditionals import PairConditionals, row_blocks
 
@@ -123,6 +124,8 @@ def _sums(
 def compiled_rows() -> Callable[..., None]:
     """Compile the loop over rows; numba is imported no sooner than this."""
     from numba import njit
+
+    announce_compilation()
 
     @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})
     def rows(  # type: ignore[no-untyped-def]

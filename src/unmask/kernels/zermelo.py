@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unmask.kernels.compiling import announce_compilation
 from unmask.kernels.threads import over_rows
 
 Vector = NDArray[np.float64]
@@ -45,6 +46,8 @@ def round_of(
 def compiled_rows() -> Callable[..., None]:
     """Compile the loop over rows; numba is imported no sooner than this."""
     from numba import njit
+
+    announce_compilation()
 
     @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
     def rows(p, r, one_a, one_b, n_a, n_b, new_a, start, stop, share):  # type: ignore[no-untyped-def]

@@ -35,6 +35,7 @@ from unmask.models.pair_head import PairHead, find_pair_head
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze
 from unmask.text.vocabulary import Vocabulary
+from unmask.values import shown
 
 DEFAULT_MEMORY = "4GB"
 Engine = Literal["auto", "transformers"]
@@ -67,6 +68,7 @@ class MaskedLM:
         device: str = "auto",
         memory: int | str = DEFAULT_MEMORY,
     ) -> None:
+        check_usable(model, tokenizer)
         self.device = choose_device(device)
         self.model = model.to(self.device).eval()
         self.tokenizer = tokenizer
@@ -385,6 +387,8 @@ def _as_slice(ids: Tensor) -> Tensor | slice:
 
 def choose_device(name: str) -> torch.device:
     """Return the device of that name; `auto` takes CUDA or Apple's if there is one."""
+    if not isinstance(name, str):
+        raise UsageError(f"unknown device {shown(name)}: expected auto, cpu, cuda or mps")
     if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -401,6 +405,17 @@ def choose_device(name: str) -> torch.device:
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise UsageError("this machine has no Apple GPU that torch can use: take --device cpu")
     return device
+
+
+def check_usable(model: Any, tokenizer: Any) -> None:
+    """Refuse what is no module with an output layer, or no tokenizer with a mask; `load` says more."""
+    if not isinstance(model, torch.nn.Module) or not hasattr(model, "get_output_embeddings"):
+        raise UsageError(
+            f"expected a module with a masked-language-model head, got {type(model).__name__}: open a "
+            f"checkpoint by unmask.load(its name)"
+        )
+    if not hasattr(tokenizer, "mask_token_id"):
+        raise UsageError(f"expected the tokenizer of the module, got {type(tokenizer).__name__}: give both")
 
 
 def _same(one: Tensor | None, other: Tensor) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from unmask.errors import RunError, UsageError
+from unmask.memory import show_bytes
 
 
 def last_checkpoint(out: Path) -> str | None:
@@ -67,7 +68,7 @@ def check_disk_space(out: Path, parameters: int, kept: int = 2) -> None:
     free = shutil.disk_usage(out).free
     if free < need:
         raise RunError(
-            f"{out}: the checkpoints need about {need / 1e9:.1f} GB, the disk has {free / 1e9:.1f} GB free: "
+            f"{out}: the checkpoints need about {show_bytes(need)}, the disk has {show_bytes(free)} free: "
             "make room or give an output directory on another disk"
         )
 

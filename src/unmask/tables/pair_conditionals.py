@@ -185,6 +185,9 @@ class PairConditionals:
                 raise UsageError(
                     f"{name} holds infinite or undefined logits: every token needs a finite one, as -1e4"
                 )
+        for name, support in (("a_support", a_support), ("b_support", b_support)):
+            if support is not None and not isinstance(support, Support):
+                raise UsageError(f"expected {name} as a Support, got {type(support).__name__}")
         supports = (a_support or Support.numbered(rows), b_support or Support.numbered(columns))
         if (len(supports[0]), len(supports[1])) != (rows, columns):
             raise UsageError(
@@ -302,18 +305,23 @@ class PairConditionals:
 def as_table(name: str, given: Table) -> Tensor:
     """Return a table of numbers as a tensor; plain Python numbers become float64."""
     if isinstance(given, Tensor):
+        if given.is_nested or given.is_meta or given.layout != torch.strided or given.is_quantized:
+            raise UsageError(f"expected {name} as a dense tensor of numbers, got one of another layout")
         return given
     try:
         array = np.asarray(given)
-    except ValueError:  # rows of different lengths
+    except (ValueError, TypeError, RuntimeError):  # rows of different lengths, or tensors that are no numbers
         array = np.array(None)
     if array.dtype.kind not in "fiu":
         raise UsageError(
             f"expected {name} as a tensor, a numpy array or nested lists of numbers, rows of one length; got "
             f"something else in {type(given).__name__}"
         )
-    # of numbers that were typed, 1 is as good as 1.0
-    return torch.tensor(array if isinstance(given, np.ndarray) else array.astype(np.float64))
+    # of numbers that were typed, 1 is as good as 1.0; torch knows one byte order, and nothing above 64 bits
+    kept = (
+        array.dtype.newbyteorder("=") if isinstance(given, np.ndarray) and array.itemsize <= 8 else np.float64
+    )
+    return torch.from_numpy(np.array(array, dtype=kept, order="C"))
 
 
 def row_blocks(rows: int, columns: int, cells: int = BLOCK_CELLS) -> Iterator[slice]:

@@ -70,4 +70,7 @@ def open_bytes(path: str) -> AbstractContextManager[IO[bytes]]:
     """Open a file, unpacked if it is `.gz`, or standard input for `-`."""
     if path == "-":
         return nullcontext(sys.stdin.buffer)
-    return gzip.open(path) if path.endswith(".gz") else Path(path).open("rb")  # type: ignore[return-value]
+    try:
+        return gzip.open(path) if path.endswith(".gz") else Path(path).open("rb")  # type: ignore[return-value]
+    except ValueError:  # a NUL or half a character
+        raise UsageError(f"expected the path of a file, got {path!r}") from None

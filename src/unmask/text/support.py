@@ -15,6 +15,9 @@ from torch import Tensor
 
 from unmask.errors import UsageError
 from unmask.text.vocabulary import Vocabulary
+from unmask.values import Whole, shown
+
+MOST_NUMBERED = 10**8
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +27,18 @@ class Support:
     ids: Tensor
     vocabulary: Vocabulary | None = None
     name: str = "all"
+
+    def __post_init__(self) -> None:
+        ids = self.ids
+        whole = isinstance(ids, Tensor) and not (ids.is_floating_point() or ids.is_complex())
+        if (
+            not whole
+            or ids.ndim != 1
+            or ids.dtype == torch.bool
+            or ids.is_meta
+            or ids.layout != torch.strided
+        ):
+            raise UsageError("expected the ids of a support as a dense tensor of whole numbers, [tokens]")
 
     def __len__(self) -> int:
         return int(self.ids.numel())
@@ -52,13 +67,13 @@ class Support:
     @staticmethod
     def by_kind(vocabulary: Vocabulary, kind: int | str) -> Support:
         """Return all the tokens of a choice of support, before a number of likeliest ones is cut out."""
-        if kind == "all":
+        if isinstance(kind, str) and kind == "all":
             return Support.everything(vocabulary)
-        if kind in ("auto", "words") or (isinstance(kind, int) and kind >= 1):
+        if kind in ("auto", "words") if isinstance(kind, str) else isinstance(kind, int) and kind >= 1:
             return Support.words(vocabulary)
         raise UsageError(
-            f"unknown support '{kind}': expected auto, words (no special or unused tokens), all, or a number "
-            f"of likeliest tokens, 1 or more"
+            f"unknown support {shown(kind)}: expected auto, words (no special or unused tokens), all, or a "
+            f"number of likeliest tokens, 1 or more"
         )
 
     def likeliest(self, log_probs: Tensor, most: int, include: Sequence[int] = ()) -> Support:
@@ -70,7 +85,7 @@ class Support:
     @staticmethod
     def numbered(size: int) -> Support:
         """Indices that are their own ids, for tables that do not come from a language model."""
-        return Support(torch.arange(size))
+        return Support(torch.arange(Whole(1, MOST_NUMBERED).check("the size of a support", size)))
 
     @cached_property
     def _position(self) -> dict[int, int]:
@@ -83,22 +98,20 @@ class Support:
                 raise UsageError(
                     f"this table has no vocabulary, so '{token}' means nothing to it: give an index"
                 )
-            token_id, shown = self.vocabulary.find(token), f"'{token}'"
+            token_id, told = self.vocabulary.find(token), f"'{token}'"
         else:
             try:
-                token_id, shown = operator.index(token), str(token)
-            except TypeError:
+                token_id, told = operator.index(token), shown(token)
+            except (TypeError, RuntimeError):  # the latter from tensors
                 raise UsageError(
-                    f"expected a token or its id, got {token!r}: an id is a whole number"
+                    f"expected a token or its id, got {shown(token)}: an id is a whole number"
                 ) from None
         if token_id not in self._position:
             if self.vocabulary is None:
-                raise UsageError(
-                    f"{shown} is outside this table: expected an index from 0 to {len(self) - 1}"
-                )
+                raise UsageError(f"{told} is outside this table: expected an index from 0 to {len(self) - 1}")
             if not 0 <= token_id < self.vocabulary.size:
                 raise UsageError(
-                    f"{shown} is no token of this model: expected an id from 0 to {self.vocabulary.size - 1}"
+                    f"{told} is no token of this model: expected an id from 0 to {self.vocabulary.size - 1}"
                 )
             named = f"'{self.vocabulary.token(token_id)}' (id {token_id})"
             if token_id == self.vocabulary.tokenizer.unk_token_id:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from unmask.memory import is_out_of_memory
 from unmask.web.deadline import Deadline
 
 Answer = TypeVar("Answer")
@@ -78,6 +79,10 @@ class Pool:
             self._busy += 1
         try:
             return work(deadline)
+        except RuntimeError as error:
+            if is_out_of_memory(error):
+                raise MemoryError from error
+            raise
         finally:
             with self._lock:
                 self._busy -= 1

@@ -1,0 +1,25 @@
+"""The first solution after installation says that it compiles; later ones find the loops on the disk."""
+
+import os
+import subprocess
+import sys
+
+SOLVE = """
+import torch, unmask
+from unmask.kernels import compiling
+compiling.tell = print
+logits = torch.randn(2, 400, 400, generator=torch.Generator().manual_seed(0))
+unmask.construct("ag", unmask.PairConditionals.from_logits(*logits))
+"""
+
+
+def test_it_is_told_once_after_installation(tmp_path) -> None:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", SOLVE], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    ]
+    assert told[0].count("compiling") == 1
+    assert told[1] == ""
