@@ -289,6 +289,12 @@ def test_a_line_of_typers_own_is_not_too_long_and_can_be_printed(run: Run) -> No
     assert outcome.line.isprintable()
 
 
+def test_a_name_that_no_file_can_have(run: Run) -> None:
+    outcome = run("report", "x" * 5000)
+    assert outcome.code == 1
+    assert "check the path" in outcome.line
+
+
 class TestWhatNobodyForesaw:
     def test_it_is_one_line_too_and_says_how_to_see_more(
         self, run: Run, bert: str, monkeypatch: pytest.MonkeyPatch

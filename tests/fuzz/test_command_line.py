@@ -105,15 +105,18 @@ def sensible(draw: st.DrawFn, bert: str) -> list[str]:
 
 
 @st.composite
-def anything_typed(draw: st.DrawFn) -> list[str]:
-    """Draw any command with any of its options, at most three, and words that mean nothing."""
+def anything_typed(draw: st.DrawFn, bert: str) -> list[str]:
+    """Draw any command with any of its options, at most three, and words that mean nothing.
+
+    The model is a tiny one: what the embedded one says of seventy blanks takes a minute of honest work.
+    """
     command = draw(st.sampled_from([name for name in PARAMETERS if name not in NOT_STARTED]))
     line = command.split() + draw(st.lists(st.sampled_from(ODD) | texts, max_size=2))
     for option in draw(
         st.lists(st.sampled_from([*PARAMETERS[command], "--colour", "-q", "--help"]), max_size=3)
     ):
         line += [option, *draw(st.lists(st.sampled_from(ODD), max_size=1))]
-    return line
+    return [*line, "--model", bert] if "--model" in PARAMETERS[command] else line
 
 
 def run(line: list[str]) -> None:
@@ -153,8 +156,9 @@ def test_sensible_commands(checkpoint, data: st.DataObject, tmp_path_factory) ->
 
 
 @cases(80)
-@given(line=anything_typed())
-def test_whatever_is_typed(line: list[str], tmp_path_factory) -> None:
+@given(data=st.data())
+def test_whatever_is_typed(checkpoint, data: st.DataObject, tmp_path_factory) -> None:
+    line = data.draw(anything_typed(str(checkpoint("bert"))))
     with contextlib.chdir(_empty(tmp_path_factory)):
         attempt("command line", " ".join(line)[:400], lambda: run(line))
 

@@ -122,6 +122,8 @@ def _explain(error: Exception) -> str:
         command = getattr(getattr(error, "ctx", None), "command_path", "unmask")
         told = error.format_message().rstrip(".")
         return f"{told} See '{command} --help'" if told.endswith("?") else f"{told}: see '{command} --help'"
+    if isinstance(error, OSError) and error.filename is not None:  # a name too long, a directory that is none
+        return f"{error.filename}: {error.strerror}: check the path and its permissions"
     if is_out_of_memory(error):
         return "the machine is out of memory: lower --memory, cut the support, or ask about fewer candidates"
     return (
