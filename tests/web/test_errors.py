@@ -2,6 +2,7 @@
 
 import pytest
 from fastapi.testclient import TestClient
+from tiny import save_causal
 
 from unmask.web import Limits, create_app
 
@@ -194,6 +195,11 @@ class TestModels:
             line = refused(client, 422, text=TEXT, model="broken")
             assert "the model 'broken' can't be loaded" in line
             assert "secret" not in line
+
+    def test_a_causal_model_has_no_joint(self, settings, tmp_path):
+        models = {"tiny": settings().models["tiny"], "causal": str(save_causal(tmp_path))}
+        with TestClient(create_app(settings(models=models))) as client:
+            assert "can't be loaded" in refused(client, 422, text=TEXT, model="causal")
 
 
 def test_an_unknown_path_and_method_are_told_in_json(client):
