@@ -2,8 +2,8 @@
 
 import pytest
 from fastapi.testclient import TestClient
-from tiny import save_causal
 
+from tiny import save_causal
 from unmask.web import Limits, create_app
 
 TEXT = "The [MASK] [MASK] at the casino."
