@@ -176,3 +176,17 @@ def test_a_worker_of_the_server_tells_it_as_pythons_own() -> None:
             assert isinstance(pool.submit(work, Deadline(60)).exception(), kind)
     finally:
         pool.close()
+
+
+class TestMutants:
+    @pytest.mark.parametrize(
+        "wrong", [{"first": None}, {"measured": 3}, {"measured": ["x"]}, {"progress": 3}]
+    )
+    def test_scores(self, mlm_of, wrong: dict) -> None:
+        with pytest.raises(UsageError, match=next(iter(wrong))):
+            unmask.score_mutants("MKTAYIAKQR", "M1A", mlm=mlm_of("esm"), **wrong)
+
+    @pytest.mark.parametrize("wrong", [{"first": None}, {"targets": 3}, {"progress": 3}])
+    def test_scans(self, mlm_of, wrong: dict) -> None:
+        with pytest.raises(UsageError, match=next(iter(wrong))):
+            unmask.scan_mutants("MKTAYIAKQR", [1], mlm=mlm_of("esm"), **wrong)

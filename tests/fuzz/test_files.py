@@ -16,9 +16,9 @@ import unmask
 from unmask.embeddings import sense_corpus
 from unmask.embeddings.files import read_texts
 from unmask.evaluation.benchmarks.blimp import read_pairs
-from unmask.evaluation.benchmarks.mutants import read_mutants
 from unmask.evaluation.score_file import ScoreSettings, score_file
 from unmask.evaluation.sentences import read_sentences
+from unmask.inference.mutations import read_mutants
 from unmask.models.load import load_language_model
 from unmask.runs.records import Records
 from unmask.tasks.files import Columns, read_examples, read_tagged

@@ -27,6 +27,7 @@ from unmask.models.masked_lm import MaskedLM
 COVERED = {
     *("fill", "score", "compare", "score_sentences", "load", "Query", "Support", "CausalLM", "MaskedLM"),
     *("construct", "PairConditionals", "CONSTRUCTIONS", "PairJoint"),  # test_tables.py
+    *("score_mutants", "scan_mutants", "MutantScores", "MutantScan"),  # test_mutants.py
     *("Joint", "Filling", "TokenDistribution", "Score", "SentenceScores", "Diagnostics"),  # what they return
     *("Progress", "UnmaskError", "UsageError", "RunError", "__version__"),
 }

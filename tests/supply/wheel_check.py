@@ -36,7 +36,7 @@ NEEDS = {
     "evaluate": [["evaluate", "--data", "text=texts.txt", "--out", "run"]],
     "embed": [["embed", "texts.txt", "--out", "out.parquet"], ["isotropy", "texts.txt", "--figure", "x.svg"]],
     "ray": [["score", "texts.txt", "--ray", "local", "--out", "x.jsonl"]],
-    "hub": [["evaluate", "--data", "hub:glue", "--out", "run"]],
+    "hub": [["benchmark", "blanks", "--data", "hub:glue"]],
     "sample": [["sample", "--length", "5", "--sampler", "gibbs", "--chains", "2", "-n", "2"]],
     "tables": [["-c", "import unmask; unmask.score_sentences('The man.').to_pandas()"]],
     "lm-eval": [["-c", "import unmask.integrations.lm_eval"]],

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 from unmask.errors import UsageError
 from unmask.inference.mutant_scorers import ContextScorer, JointScorer
 from unmask.inference.mutant_scores import MutantRow, MutantScores, row_of
-from unmask.inference.mutations import Mutant, Scoring, check_scoring, check_sequence
+from unmask.inference.mutations import Mutant, Scoring, check_first, check_scoring, check_sequence
+from unmask.inference.query import check_progress
 from unmask.inference.wild_type import WildType
 from unmask.joints.fillings import whole_number
 from unmask.models.in_memory import check_mlm
 from unmask.models.load import load
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
-from unmask.values import plural
+from unmask.values import plural, shown
 
 if TYPE_CHECKING:
     import pandas
@@ -129,7 +130,8 @@ def scan_mutants(
         progress: told of the combinations.
     """
     check_scoring(scoring, method)
-    sequence = check_sequence(sequence)
+    check_progress(progress)
+    sequence, first = check_sequence(sequence), check_first(first)
     places = _check_sites(sites, len(sequence), first)
     lists = _check_targets(targets, len(places))
     mlm = load() if mlm is None else check_mlm(mlm)
@@ -145,7 +147,7 @@ def scan_mutants(
 
 
 def _check_sites(sites: Any, length: int, first: int) -> list[int]:
-    if isinstance(sites, str | bytes) or not hasattr(sites, "__iter__"):
+    if isinstance(sites, str | bytes) or not hasattr(sites, "__iter__") or getattr(sites, "ndim", 1) == 0:
         raise UsageError(f"expected sites as a list of numbers, got {sites!r}")
     numbers = [whole_number(site, "a site", first) for site in sites]
     if not numbers or len(set(numbers)) < len(numbers):
@@ -162,6 +164,10 @@ def _check_targets(targets: Any, sites: int) -> list[str]:
     """Return the letters of each site, empty where the model's own are meant."""
     if targets is None:
         return [""] * sites
+    if not isinstance(targets, str | list | tuple):
+        raise UsageError(
+            f"expected targets as letters such as 'ACDE', or a list of them, got {shown(targets)}"
+        )
     given = [targets] * sites if isinstance(targets, str) else list(targets)
     if len(given) != sites:
         raise UsageError(f"expected targets for all sites, or for each of {sites}, got {len(given)}")

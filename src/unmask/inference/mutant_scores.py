@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, overload
 from unmask.errors import UsageError
 from unmask.inference.mutant_scorers import Effect, effects_of
 from unmask.inference.mutations import Mutant, Scoring, check_scoring, check_sequence, parse_mutants
+from unmask.inference.query import check_progress
 from unmask.inference.wild_type import WildType
 from unmask.lazy import require
 from unmask.models.in_memory import check_mlm
 from unmask.models.load import load
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
+from unmask.values import Real, Several
 
 if TYPE_CHECKING:
     import pandas
@@ -121,6 +123,7 @@ def score_mutants(
         progress: told of the mutants.
     """
     check_scoring(scoring, method)
+    check_progress(progress)
     sequence = check_sequence(sequence)
     parsed = parse_mutants(mutants, sequence, first)
     values = _check_measured(measured, len(parsed))
@@ -131,14 +134,15 @@ def score_mutants(
     return MutantScores(rows, scoring=scoring, model=mlm.name)
 
 
+MEASURED_VALUES = Several(Real(), "finite numbers, one per mutant (leave out mutants without one)")
+
+
 def _check_measured(measured: Sequence[float] | None, mutants: int) -> list[float | None]:
     if measured is None:
         return [None] * mutants
-    values: list[float | None] = [float(value) for value in measured]
+    values: list[float | None] = list(MEASURED_VALUES.check("measured", measured))
     if len(values) != mutants:
         raise UsageError(f"expected one measured value per mutant, got {len(values)} for {mutants} mutants")
-    if not all(value is not None and math.isfinite(value) for value in values):
-        raise UsageError("expected finite numbers as measured values: leave out mutants without one")
     return values
 
 

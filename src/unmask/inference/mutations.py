@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 from unmask.errors import UsageError
 from unmask.inference.method_names import construction_names
 from unmask.text.lines import read_lines
-from unmask.values import check_method
+from unmask.values import Whole, check_method, shown
 
 Scoring = Literal[
     "joint",
@@ -50,8 +50,8 @@ class Mutant:
 
 def check_scoring(scoring: str, method: str) -> None:
     """Refuse a scoring or a construction that there is not."""
-    if scoring not in SCORINGS:
-        raise UsageError(f"unknown scoring '{scoring}': expected one of {', '.join(SCORINGS)}")
+    if not isinstance(scoring, str) or scoring not in SCORINGS:
+        raise UsageError(f"unknown scoring {shown(scoring)}: expected one of {', '.join(SCORINGS)}")
     check_method(method, construction_names())
 
 
@@ -68,6 +68,12 @@ def check_sequence(sequence: Any) -> str:
     if not isinstance(sequence, str) or not (sequence.isascii() and sequence.isalpha()):
         raise UsageError(f"expected the wild type as a string of letters, got {str(sequence)[:40]!r}")
     return sequence.upper()
+
+
+def check_first(first: Any) -> int:
+    """Return the number of a sequence's first letter."""
+    found: int = Whole(-(10**6), 10**6).check("first", first)
+    return found
 
 
 def parse_mutant(name: str, sequence: str, first: int = 1) -> Mutant:
@@ -100,8 +106,8 @@ def parse_mutant(name: str, sequence: str, first: int = 1) -> Mutant:
 
 def parse_mutants(names: Any, sequence: str, first: int = 1) -> list[Mutant]:
     """Read a mutant, or a list of different ones."""
-    given = [names] if isinstance(names, str) else names
-    if isinstance(given, dict) or not hasattr(given, "__iter__"):
+    given, first = [names] if isinstance(names, str) else names, check_first(first)
+    if isinstance(given, dict) or not hasattr(given, "__iter__") or getattr(given, "ndim", 1) == 0:
         raise UsageError(f"expected a mutant as A24G:K30R or a list of them, got {type(names).__name__}")
     mutants: list[Mutant] = []
     for name in given:
