@@ -6,7 +6,7 @@ from transformers import AutoModelForTokenClassification
 
 import task_toy as toy
 from unmask.models.checkpoint import open_with_head
-from unmask.tasks import TunedModel, finetune, scale
+from unmask.tasks import finetune, scale
 from unmask.tasks.scale import even_scale
 
 INPUTS = {"input_ids": torch.tensor([[2, 7, 8, 9, 3], [2, 9, 3, 0, 0]]), "attention_mask": torch.ones(2, 5)}
@@ -58,13 +58,13 @@ def test_a_run_wakes_a_faint_encoder_and_never_one_whose_head_has_learned(tmp_pa
     model.bert.save_pretrained(faint)  # the encoder alone
     settings = toy.settings(tmp_path / "toy", faint, "tag", pretrained=True, epochs=1, lr=1e-9)
     result = finetune(settings, tmp_path / "run")
-    woken = TunedModel.load(result.model, device="cpu")
-    assert size_of(states_of(woken.model)) > 0.5
+    woken = kind.from_pretrained(result.model)
+    assert size_of(states_of(woken)) > 0.5
 
-    norm = woken.model.bert.encoder.layer[-1].output.LayerNorm
+    norm = woken.bert.encoder.layer[-1].output.LayerNorm
     with torch.no_grad():
         norm.weight *= 0.05
         norm.bias *= 0.05
-    woken.model.save_pretrained(faint)  # with the head of this very task: its states are as it knows them
+    woken.save_pretrained(faint)  # with the head of this very task: its states are as it knows them
     again = finetune(settings, tmp_path / "again")
-    assert size_of(states_of(TunedModel.load(again.model, device="cpu").model)) < 0.1
+    assert size_of(states_of(kind.from_pretrained(again.model))) < 0.1
