@@ -37,7 +37,7 @@ def _cast(array: np.ndarray, form: str) -> Any:
         case "gradient":
             return tensor.requires_grad_()
         case "transposed":
-            return torch.from_numpy(array.T.copy()).T
+            return torch.from_numpy(array.T.copy()).permute(*range(array.ndim)[::-1])
         case "numpy":
             return array
         case "object":
@@ -45,7 +45,7 @@ def _cast(array: np.ndarray, form: str) -> Any:
         case "big-endian":
             return array.astype(">f8")
         case "reversed":
-            return array[::-1]
+            return np.flip(array)
         case "nested":
             return torch.nested.nested_tensor([tensor.flatten(), tensor.flatten()[:1]])
     return tensor

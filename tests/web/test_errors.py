@@ -215,3 +215,10 @@ def test_an_error_that_nobody_foresaw_tells_nothing_of_the_inside(client, servic
     assert "log" in line
     assert "division" not in line
     assert "division by zero" in caplog.text
+
+
+def test_a_field_of_a_strange_name_is_told_in_one_line_of_some_length(client):
+    answer = client.post("/v1/fill", json={"text": "The [MASK]", "x\n\x1b" + "[" * 5000: 1})
+    assert answer.status_code == 422
+    assert len(answer.json()["error"]) < 2000
+    assert answer.json()["error"].isprintable()

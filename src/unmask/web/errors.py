@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from unmask.errors import RunError, UnmaskError, UsageError
+from unmask.errors import RunError, UnmaskError, UsageError, one_line
 from unmask.web.deadline import ClientDisconnected, DeadlineExceeded
 from unmask.web.pool import QueueFull
 
@@ -62,7 +62,7 @@ def message_of(error: BaseException, seconds: float) -> str:
 
 def error_response(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
     """Return a response with an error line."""
-    return JSONResponse({"error": message}, status_code=status, headers=headers)
+    return JSONResponse({"error": one_line(message)}, status_code=status, headers=headers)
 
 
 def exception_response(error: BaseException, seconds: float) -> JSONResponse:
