@@ -37,7 +37,7 @@ def _cast(array: np.ndarray, form: str) -> Any:
         case "gradient":
             return tensor.requires_grad_()
         case "transposed":
-            return torch.from_numpy(array.T.copy()).permute(*range(array.ndim)[::-1])
+            return torch.from_numpy(array.T.copy()).permute(tuple(range(array.ndim))[::-1])
         case "numpy":
             return array
         case "object":
