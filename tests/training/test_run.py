@@ -96,6 +96,23 @@ def test_two_processes_follow_the_curve_of_one(tmp_path, toy_tokenizer):
             assert found[key] == pytest.approx(value, rel=1e-4), key
 
 
+def test_bfloat16_follows_the_curve_of_single_precision_and_keeps_single_weights(tmp_path, toy_tokenizer):
+    plain, short = (
+        write_settings(tmp_path / name, toy_tokenizer, dropout=0.0, compatibility=0.0, bf16=name == "short")
+        for name in ("plain", "short")
+    )
+    for settings, out in ((plain, tmp_path / "plain-run"), (short, tmp_path / "short-run")):
+        done = run(settings, out)
+        assert done.returncode == 0, done.stderr
+    expected, found = losses(tmp_path / "plain-run"), losses(tmp_path / "short-run")
+    assert found != expected
+    for key, value in expected.items():
+        if key[1].endswith("loss"):
+            assert found[key] == pytest.approx(value, rel=0.01), key
+    weights = AutoModelForMaskedLM.from_pretrained(tmp_path / "short-run" / "model").state_dict()
+    assert {weight.dtype for weight in weights.values() if weight.is_floating_point()} == {torch.float32}
+
+
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory):
     """A tiny BERT from scratch on the toy language, with next-sentence prediction."""

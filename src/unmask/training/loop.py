@@ -62,7 +62,7 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
         rows, columns, true = predicted(inputs["labels"])
         with self.gathering.at(rows, columns):
             output = model(**self.gathering.inputs(inputs))
-        logits = token_logits(output)
+        logits = token_logits(output).float()
         count = len(true) if num_items_in_batch is None else num_items_in_batch
         processes = self.accelerator.num_processes
         parts = {

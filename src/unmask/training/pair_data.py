@@ -3,8 +3,8 @@
 A context is a sentence (or a part of one) with two to ten of its tokens masked: one pass with all masked
 gives the states h of every blank; a pass with one of them filled gives the states of all the others, so that
 k blanks filled once each give k (k - 1) targets for k + 1 passes. What is filled in is the true token half of
-the time, and else drawn from the model's own answer, as it is or flattened: a head is asked about unlikely
-tokens, too.
+the time, and else drawn from the model's own answer, as it is, flattened, or uniform over the words: a head
+is asked about unlikely tokens, too.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ FILLED = 4
 """Passes with one blank filled, for each context."""
 ASKED = 4
 """Blanks whose states are kept of a pass with one of them filled: the two nearest, and others at random."""
-FLATTENED = 0.6
-"""The power to which the model's answer is raised for four draws in ten."""
+POWERS = {1.0: 50, 0.6: 30, 0.0: 20}
+"""How often a filling is drawn from the model's answer to this power, in percent; 0 draws uniformly."""
 TEXTS_AT_ONCE = 64
 LEAST_TOKENS = 4
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
@@ -164,7 +164,7 @@ def _of_one_length(
         place = blanks[f.context][f.blank]
         token = ids[f.context, place]
         if not f.true:
-            power = 1.0 if rng.random() < FLATTENED else FLATTENED
+            power = rng.choices(list(POWERS), list(POWERS.values()))[0]
             weights = (power * alone[starts[f.context] + f.blank]).exp()
             token = words[torch.multinomial(weights, 1, generator=generator)[0]]
         filled[row, place] = token

@@ -32,9 +32,9 @@ from unmask.training.settings import Settings
 
 MAY_CHANGE = (
     *("max_steps", "decay_steps", "average_checkpoints", "eval_steps", "eval_rows", "save_steps"),
-    *("logging_steps", "licence", "data_licences"),
+    *("logging_steps", "bf16", "licence", "data_licences"),
 )
-"""What may differ when a run is resumed: how long and how often, not what is learned."""
+"""What may differ when a run is resumed: how long, how often and how precisely, not what is learned."""
 TRAINING = Kind(
     "training run",
     may_change=frozenset(MAY_CHANGE),
@@ -136,6 +136,7 @@ def _check_resumable(settings: Settings, out: Path) -> None:
 
 
 def _trainer(settings: Settings, out: Path, model: Any, data: TrainingData, yield_cores: bool) -> Any:
+    import torch
     from accelerate import PartialState
     from transformers import PrinterCallback, TrainingArguments
 
@@ -149,6 +150,8 @@ def _trainer(settings: Settings, out: Path, model: Any, data: TrainingData, yiel
         per_device_train_batch_size=settings.batch_size // (processes * settings.gradient_accumulation_steps),
         gradient_accumulation_steps=settings.gradient_accumulation_steps,
         max_grad_norm=settings.max_grad_norm,
+        bf16=settings.bf16,
+        use_cpu=not torch.accelerator.is_available(),
         train_sampling_strategy="sequential",
         logging_steps=settings.logging_steps,
         logging_nan_inf_filter=False,
@@ -163,6 +166,9 @@ def _trainer(settings: Settings, out: Path, model: Any, data: TrainingData, yiel
         dataloader_pin_memory=False,
         ddp_find_unused_parameters=False,
     )
+    if settings.bf16 and arguments.device.type == "cpu":
+        # on a CPU, the gradient of torch's fused attention in bfloat16 takes as long as a third of a step
+        model.set_attn_implementation("eager")
     trainer = MaskedTrainer(settings, data, model=model, args=arguments)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(Progress(settings))

@@ -107,6 +107,9 @@ class Settings:
     head_lr: float = setting(1e-3, "Peak learning rate of embeddings and head.", kind=POSITIVE)
     weight_decay: float = setting(0.01, "Weight decay, on matrices only.", kind=NOT_NEGATIVE)
     max_grad_norm: float = setting(1.0, "Largest norm of the gradient; 0 never clips.", kind=NOT_NEGATIVE)
+    bf16: bool = setting(
+        False, "Multiply in bfloat16, keep weights in single precision: faster where the processor can."
+    )
     seed: int = setting(0, "Seed of the order, the masks and the fresh weights.", kind=Whole(0, 2**32 - 1))
 
     eval_steps: int = setting(200, "Steps between evaluations.", kind=Whole(1))
