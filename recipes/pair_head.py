@@ -29,6 +29,13 @@ def main() -> None:
     options.add_argument("--data", type=Path, required=True, help="The directory with corpus/ and snli/.")
     options.add_argument("--work", type=Path, required=True, help="Where the run is kept.")
     options.add_argument("--texts", type=int, default=40_000)
+    options.add_argument("--epochs", type=float, default=4.0)
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument(
+        "--init-from",
+        default="",
+        help="The head of the model before it was trained on, if there is one.",
+    )
     given = options.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     sentences = given.work / "snli.txt"
@@ -42,7 +49,9 @@ def main() -> None:
             f"snli={sentences}",
         ),
         texts=given.texts,
-        epochs=4.0,
+        epochs=given.epochs,
+        seed=given.seed,
+        init_from=given.init_from,
     )
     made = distill(settings, given.work / "head", progress=Bar())
     shutil.copyfile(made.head, PACKAGE / FILE)

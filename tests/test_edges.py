@@ -190,3 +190,20 @@ class TestMutants:
     def test_scans(self, mlm_of, wrong: dict) -> None:
         with pytest.raises(UsageError, match=next(iter(wrong))):
             unmask.scan_mutants("MKTAYIAKQR", [1], mlm=mlm_of("esm"), **wrong)
+
+
+class TestFoundByTheCampaign:
+    @pytest.mark.parametrize("wrong", [{"texts": "a\udfffb"}, {"prefix": "\ud800"}, {"suffix": ["\ud800"]}])
+    def test_half_characters_in_a_sentence_to_score(self, mlm_of, wrong: dict) -> None:
+        with pytest.raises(UsageError, match="not valid Unicode"):
+            unmask.score_sentences(**{"texts": ["a b"], "mlm": mlm_of("bert")} | wrong)
+
+    def test_a_pair_head_that_is_no_path(self, mlm_of) -> None:
+        mlm = mlm_of("bert")
+        with pytest.raises(UsageError, match="pair_head"):
+            unmask.load(mlm.model, mlm.tokenizer, pair_head=3)
+
+    def test_a_support_of_quantized_ids(self) -> None:
+        ids = torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)
+        with pytest.raises(UsageError, match="whole numbers"):
+            Support(ids)

@@ -113,6 +113,21 @@ def test_a_finished_run_gives_the_same_head_again(distilled, corpus, checkpoint)
     assert again.card == distilled.card
 
 
+def test_a_fit_goes_on_from_another_head(distilled, corpus, checkpoint, tmp_path):
+    """After a single small step it is still nearly as good as the head that it started from."""
+    short = {"epochs": 0.01, "lr": 1e-6, "init_from": str(distilled.head)}
+    further = distill(settings(corpus, checkpoint("bert"), **short), tmp_path / "further")
+    fresh = distill(settings(corpus, checkpoint("bert"), **short | {"init_from": ""}), tmp_path / "fresh")
+    best = min(entry["held_out"] for entry in distilled.history)
+    assert further.history[0]["held_out"] == pytest.approx(best, rel=0.05)
+    assert fresh.history[0]["held_out"] > 1.1 * best
+
+
+def test_a_head_of_another_shape_is_no_start(distilled, corpus, checkpoint, tmp_path):
+    with pytest.raises(UsageError, match="expected a pair head of"):
+        distill(settings(corpus, checkpoint("bert"), width=16, init_from=str(distilled.head)), tmp_path)
+
+
 def test_other_settings_are_refused(distilled, corpus, checkpoint):
     with pytest.raises(UsageError, match="seed"):
         distill(settings(corpus, checkpoint("bert"), seed=3), distilled.head.parent)

@@ -25,6 +25,7 @@ from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.text.support import Support
 from unmask.text.vocabulary import Vocabulary
+from unmask.values import Text
 
 if TYPE_CHECKING:
     import pandas
@@ -181,12 +182,13 @@ def _texts(given: Any) -> list[str]:
     for n, text in enumerate(texts):
         if not isinstance(text, str):
             raise UsageError(f"expected texts as strings, got {type(text).__name__} as text {n + 1}")
+        Text().check(f"text {n + 1}", text)
     return texts
 
 
 def _for_each(name: str, given: str | Sequence[str], texts: list[str]) -> list[str]:
     if isinstance(given, str):
-        return [given] * len(texts)
+        return [Text().check(name, given)] * len(texts)
     found = _texts(given)
     if len(found) != len(texts):
         raise UsageError(f"expected one {name}, or one for each of {len(texts)} texts, got {len(found)}")

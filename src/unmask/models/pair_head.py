@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unmask.errors import RunError, UsageError
+from unmask.values import shown
 
 FILE = "pair_head.safetensors"
 FORMAT = "unmask pair head 1"
@@ -91,7 +92,7 @@ class PairHead(nn.Module):
 
     def __init__(self, hidden_size: int, embedding_size: int, width: int = 768) -> None:
         super().__init__()
-        self.width = width
+        self.width, self.shape = width, (hidden_size, embedding_size, width)
         self.norm_there, self.norm_here = nn.LayerNorm(hidden_size), nn.LayerNorm(hidden_size)
         self.context = nn.Linear(2 * hidden_size, 2 * width)
         self.token = nn.Linear(embedding_size, 2 * width)
@@ -199,6 +200,8 @@ def find_pair_head(
     model: nn.Module, name: str, directory: Path | None, wanted: str | Path | None
 ) -> PairHead | None:
     """Read the head that goes with a model, if there is one in its directory or one is named."""
+    if wanted is not None and not isinstance(wanted, str | Path):
+        raise UsageError(f"pair_head: expected auto, a file or None, got {shown(wanted)}")
     beside = None if directory is None else directory / FILE
     if wanted is None or (wanted == "auto" and (beside is None or not beside.is_file())):
         return None

@@ -36,6 +36,7 @@ class Support:
             or ids.ndim != 1
             or ids.dtype == torch.bool
             or ids.is_meta
+            or ids.is_quantized
             or ids.layout != torch.strided
         ):
             raise UsageError("expected the ids of a support as a dense tensor of whole numbers, [tokens]")

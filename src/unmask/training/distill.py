@@ -28,6 +28,7 @@ from unmask.training.settings import CORPORA, NOT_NEGATIVE, POSITIVE
 from unmask.values import Whole, check_settings, setting
 
 if TYPE_CHECKING:
+    from unmask.models.pair_head import PairHead
     from unmask.training.corpus import Corpus
 
 DISTILLATION = Kind("distillation of a pair head", records="parts.jsonl", prepared=("parts",))
@@ -50,6 +51,9 @@ class DistillSettings:
     )
     texts: int = setting(40_000, "Texts that the model is asked about, about five passes each.", kind=COUNT)
     eval_texts: int = setting(1_000, "Texts held out, to stop early and to measure the error.", kind=COUNT)
+    init_from: str = setting(
+        "", "A pair head to start from: that of the weights before they were trained further, say."
+    )
     max_length: int = setting(32, "Tokens of a text's own that are read.", kind=Whole(4))
     width: int = setting(768, "Features of the head's hidden layers.", kind=COUNT)
     epochs: float = setting(6.0, "How often the fit goes through what the model said.", kind=POSITIVE)
@@ -106,6 +110,7 @@ def distill(
 
     mlm = load(settings.model, device=settings.device, allow_pickle=settings.allow_pickle, pair_head=None)
     _check_model(mlm)
+    start = _start(settings, mlm)
     chosen = _choose_texts(settings)
     tasks = [
         {"key": f"{name}-{start}", "texts": texts[start : start + TEXTS_IN_A_PART]}
@@ -125,7 +130,8 @@ def distill(
             progress=progress,
         ):
             pass
-        return _fit(settings, mlm, out, {record["key"]: record["targets"] for record in run}, progress)
+        targets = {record["key"]: record["targets"] for record in run}
+        return _fit(settings, mlm, start, out, targets, progress)
 
 
 def _check_model(mlm: Any) -> None:
@@ -136,6 +142,22 @@ def _check_model(mlm: Any) -> None:
             f"the output layer of '{mlm.name}' is not linear in a state that unmask can read, so it "
             "can have no pair head"
         )
+
+
+def _start(settings: DistillSettings, mlm: Any) -> PairHead | None:
+    """Read the head to start from; it must be of the shape that is to be trained."""
+    from unmask.models.pair_head import read_pair_head
+
+    if not settings.init_from:
+        return None
+    head = read_pair_head(Path(settings.init_from))
+    wanted = (mlm.output_layer.in_features, mlm.input_embeddings.shape[1], settings.width)
+    if head.shape != wanted:
+        raise UsageError(
+            f"{settings.init_from}: expected a pair head of {wanted} state features, embedding features and "
+            f"width, got {head.shape}: choose another one, or start without"
+        )
+    return head
 
 
 def _choose_texts(settings: DistillSettings) -> dict[str, list[str]]:
@@ -209,7 +231,12 @@ def _keep(out: Path, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fit(
-    settings: DistillSettings, mlm: Any, out: Path, targets: dict[str, int], progress: Progress
+    settings: DistillSettings,
+    mlm: Any,
+    start: PairHead | None,
+    out: Path,
+    targets: dict[str, int],
+    progress: Progress,
 ) -> Distilled:
     from unmask.models.pair_head import FILE, PairHeadCard, parameters_digest, save_pair_head
     from unmask.training.pair_card import card_text
@@ -223,7 +250,7 @@ def _fit(
         )
     fields = FitSettings.__dataclass_fields__
     wanted = FitSettings(**{name: getattr(settings, name) for name in fields})
-    fit = PairFit(mlm, data, held_out, wanted, out / "fit.pt")
+    fit = PairFit(mlm, data, held_out, wanted, out / "fit.pt", start)
     history = fit.run(progress)
     errors = fit.calibrate()
     training = {

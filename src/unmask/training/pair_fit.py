@@ -62,10 +62,17 @@ class PairFit:
         data, held_out: what is learned from, and what is measured on.
         settings: how.
         checkpoint: the file that keeps where the fit is.
+        start: a head of the same shape to start from; its scales by distance are fitted anew.
     """
 
     def __init__(
-        self, mlm: MaskedLM, data: PairData, held_out: PairData, settings: FitSettings, checkpoint: Path
+        self,
+        mlm: MaskedLM,
+        data: PairData,
+        held_out: PairData,
+        settings: FitSettings,
+        checkpoint: Path,
+        start: PairHead | None = None,
     ) -> None:
         self._data, self._held_out, self._settings = data, held_out, settings
         self._checkpoint = checkpoint
@@ -75,6 +82,9 @@ class PairFit:
         self._device = mlm.device
         torch.manual_seed(settings.seed)
         self.head = PairHead(data.states.shape[1], self._embeddings.shape[1], settings.width)
+        if start is not None:
+            self.head.load_state_dict(start.state_dict())
+            self.head.scale.fill_(1)
         self.head.embedding_mean.copy_(self._embeddings.mean(0))
         self.head.embedding_std.copy_(self._embeddings.std(0).clamp_min(1e-6))
         self.head.to(self._device)
