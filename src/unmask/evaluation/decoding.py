@@ -103,7 +103,8 @@ def schemes_of(blanks: int, settings: DecodingSettings) -> dict[str, Scheme]:
 def draw_texts(mlm: MaskedLM, texts: Sequence[str], rate: float, settings: DecodingSettings) -> list[Cloze]:
     """Mask a share of the tokens of texts that are drawn at random; at least two tokens of each."""
     words = set(Support.words(mlm.vocabulary).ids.tolist())
-    read, found = Reader(mlm), []
+    read = Reader(mlm)
+    found: list[Cloze] = []
     for text in random.Random(settings.seed).sample(list(texts), len(texts)):
         sentence = read(text)
         places = [p for p in sentence.positions if sentence.ids[p] in words]

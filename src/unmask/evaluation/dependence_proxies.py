@@ -145,7 +145,10 @@ def attention_weights(mlm: MaskedLM, ids: Tensor) -> Tensor:
     caught: dict[str, list[Tensor]] = {"query": [], "key": []}
 
     def catch(part: str) -> Callable[[Any, Any, Tensor], None]:
-        return lambda _module, _inputs, output: caught[part].append(output)
+        def keep(_module: Any, _inputs: Any, output: Tensor) -> None:
+            caught[part].append(output)
+
+        return keep
 
     modules = dict.fromkeys((layer.query, layer.key) for layer in encoder.layers)  # ALBERT's are all the same
     handles = [

@@ -119,6 +119,6 @@ def mutual_information(log_rows: Tensor, weights: Tensor) -> Tensor:
     """
     rows = log_rows.exp()
     mixed = weights @ rows
-    alone = -torch.special.xlogy(mixed, mixed).sum()
-    given = -(weights @ torch.special.xlogy(rows, rows).sum(1))
+    alone: Tensor = -torch.special.xlogy(mixed, mixed).sum()
+    given: Tensor = -(weights @ torch.special.xlogy(rows, rows).sum(1))
     return (alone - given).clamp_min(0.0)

@@ -64,7 +64,7 @@ class Pass:
         kept: Sequence[Sequence[int]] | None = None,
     ) -> None:
         self.mlm, self.cloze, self.supports = mlm, cloze, supports
-        self.kept = kept or ((),) * len(supports)
+        self.kept: Sequence[Sequence[int]] = kept or [()] * len(supports)
         self._information: tuple[list[int], Tensor] = ([], torch.zeros(0, 0, dtype=torch.float64))
         with torch.inference_mode():
             self.states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
