@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "yardstick.json"
 PAGE = ROOT / "docs" / "background" / "results-dependence.md"
 FIGURE = """```{figure} ../figures/yardstick.svg
-:alt: Rank correlation of each proxy with mutual information by distance, and mean mutual information by tenths of each proxy.
+:alt: Rank correlation of each proxy with mutual information by distance; the latter by tenths of the pairs.
 :width: 100%
 ```"""
 """What `python docs/figures/yardstick.py` draws."""

@@ -86,7 +86,9 @@ def rank_correlations(
         spread = np.sqrt((ranks**2).sum(axis=1))
         with np.errstate(invalid="ignore"):
             found = ranks[1:] @ ranks[0] / (spread[1:] * spread[0])
-        return np.asarray(np.nan_to_num(found))  # a proxy that is the same for all pairs ranks nothing
+        return np.asarray(
+            np.nan_to_num(found).clip(-1, 1)
+        )  # a proxy that is the same for all pairs ranks nothing
 
     rng = np.random.default_rng(seed)
     drawn = [correlated(rng.integers(len(truth), size=len(truth))) for _ in range(resamples)]
