@@ -82,17 +82,20 @@ def _answer(found: dict[str, Any]) -> str:
 
 
 def _savings(found: dict[str, Any]) -> str:
-    """A row a data set, a share and a level: the passes of both sides, and their ratio."""
+    """A row a data set, a share and a level: the passes of both sides, their ratio, and the tree's."""
     rows = [
         [
             _named(run),
             f"{100 * float(level):g} %",
-            *(_shown(saving[side]) for side in ("independent", "ours", "ratio")),
+            *(_shown(saving[side]) for side in ("independent", "ours", "ratio", "tree")),
         ]
         for run in found["runs"]
         for level, saving in run["savings"].items()
     ]
-    heads = ["data, masked, blanks", "of the way to one by one", "best independent, passes", "ours", "ratio"]
+    heads = [
+        *("data, masked, blanks", "of the way to one by one", "best independent, passes"),
+        *("best of ours", "ratio", "tree alone"),
+    ]
     return markdown(heads, rows, left=2)
 
 

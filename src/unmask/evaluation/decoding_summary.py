@@ -88,12 +88,15 @@ def _point(table: Values, blanks: Values, weights: Values) -> dict[str, Values]:
 
 
 def _saving(points: dict[str, dict[str, Values]], level: float) -> dict[str, Values]:
-    """Return the passes that both sides need for a level, and their ratio, [resamples] each."""
+    """Return the passes that each side needs for a level, and ours per independent one, [resamples] each.
+
+    `tree` is by itself, too: it is what `unmask sample --passes` does.
+    """
     start, end = points["independent:1"]["log_prob"], points[ONE_BY_ONE]["log_prob"]
     wanted = start + level * (end - start)
     needed = {
         side: np.array([_needed(points, families, n, w) for n, w in enumerate(wanted)])
-        for side, families in (("independent", INDEPENDENT), ("ours", OURS))
+        for side, families in (("independent", INDEPENDENT), ("ours", OURS), ("tree", ("tree",)))
     }
     return {**needed, "ratio": needed["ours"] / needed["independent"]}
 
