@@ -36,6 +36,9 @@ USES = {
     "gibbs-sampler": ("geman1984", *MARKOV_CHAINS),
     "block-gibbs": ("geman1984", *MARKOV_CHAINS),
     "metropolis": ("hastings1970", "goyal2022", "vehtari2021"),
+    "passes": ("chow1968", "pearl1988", "chang2022", "benhamu2025"),
+    # proxies of the dependence of two tokens
+    "dependence": ("wu2025", "chang2022", "benhamu2025", "klass2025", "azangulov2026", "dapd2026"),
     # commands
     "evaluate": ("torroba2023", "arnold1989", "efron1979", "bowman2015", "narayan2018"),
     "benchmark": ("warstadt2020", "meier2021", "wilson1927"),

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +13,11 @@ from typing import Any
 
 import pytest
 
+from head_toy import random_head
 from unmask.cli.benchmark import show_blanks
 from unmask.inference.mutations import SCORINGS
+from unmask.models.masked_lm import MaskedLM
+from unmask.models.pair_head import FILE, save_pair_head
 
 Run = Callable[..., Any]
 THREE = "The [MASK] [MASK] is playing [MASK] the casino."
@@ -258,6 +262,24 @@ class TestSample:
         assert len(answer["samples"]) == 3
         assert all(s["text"].startswith("The old") and len(s["ids"]) == 3 for s in answer["samples"])
 
+    def test_in_passes_each_sample_takes_as_many_as_are_asked_for(
+        self, run: Run, bert: str, tmp_path: Path
+    ) -> None:
+        model = tmp_path / "model"
+        shutil.copytree(bert, model)
+        save_pair_head(random_head(MaskedLM.load(bert)), model / FILE)
+        command = ("sample", SIX, "-m", model, "-n", 3, "--seed", 5)
+        answer = parsed(run(*command, "--passes", 2, "--json"))
+        assert (answer["method"], answer["passes_per_sample"]) == ("tree", 2)
+        assert answer["passes"] <= 1 + 3  # the first pass is shared
+        assert all(len(s["ids"]) == 6 and s["log_prob"] < 0 for s in answer["samples"])
+        assert parsed(run(*command, "--passes", 2, "--json"))["samples"] == answer["samples"]
+        assert parsed(run(*command, "--passes", 99, "--json"))["passes_per_sample"] == 6
+        shown = run(*command, "--passes", 1)
+        assert shown.code == 0
+        assert "3 samples from tree, seed 5" in shown.out
+        assert "1 forward pass" in shown.out
+
     def test_metropolis_tells_accept_rates_and_diagnostics(self, run: Run, bert: str) -> None:
         command = ["sample", "The [MASK] [MASK] here", "--sampler", "metropolis", "--burn-in", 2, "--thin", 1]
         command += ["--chains", 2, "-n", 8, "-m", bert, "--seed", 3]
@@ -348,6 +370,14 @@ class TestSample:
                 [THREE, "--sampler", "chain", "--method", "gibbs", "--option", "pairs=hcb"],
                 "joined by --method gibbs or by pairs=hcb: leave out one of them",
             ),
+            ([THREE, "--passes", 0], "expected at least 1 pass, got --passes 0"),
+            ([THREE, "--passes", "few"], "'--passes'"),
+            ([THREE, "--passes", 2, "--sampler", "chain"], "--sampler has no effect with --passes"),
+            ([THREE, "--passes", 2, "--method", "tree"], "--method has no effect with --passes"),
+            ([THREE, "--passes", 2, "-k", 4], "--candidates has no effect with --passes"),
+            ([THREE, "--passes", 2], "--passes needs a pair head"),
+            ([THREE, "--passes", 2], "make one with unmask distill --model"),
+            (["The man", "--passes", 2], "the text has no blank"),
         ],
     )
     def test_what_cannot_be_is_one_line(

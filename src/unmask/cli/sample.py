@@ -30,6 +30,13 @@ Number = Annotated[
 Sampler = Annotated[
     str, typer.Option("--sampler", help="joint or chain (exact), gibbs, block-gibbs or metropolis.")
 ]
+Passes = Annotated[
+    int | None,
+    typer.Option(
+        "--passes",
+        help="Fill the blanks in so many forward passes: a share in each, joined by the pair head's tree.",
+    ),
+]
 Chains = Annotated[int, typer.Option("--chains", help="Markov chains side by side.")]
 BurnIn = Annotated[int, typer.Option("--burn-in", help="Sweeps before the first draw of a Markov chain.")]
 Thin = Annotated[int, typer.Option("--thin", help="Sweeps between two draws of a Markov chain.")]
@@ -48,6 +55,8 @@ UNUSED = {
     "metropolis": (*JOINT_OPTIONS, "method", "candidates"),
 }
 """The options that mean nothing to a sampler."""
+UNUSED_IN_PASSES = ("sampler", "method", "candidates", *MARKOV_OPTIONS, *JOINT_OPTIONS)
+"""The options that mean nothing to `--passes`."""
 
 
 @query_options(*[name for name in SPECS if name != "text"])
@@ -60,6 +69,7 @@ def sample(
     prefix: Prefix = None,
     number: Number = 10,
     sampler: Sampler = "joint",
+    passes: Passes = None,
     chains: Chains = 4,
     burn_in: BurnIn = 50,
     thin: Thin = 10,
@@ -73,6 +83,10 @@ def sample(
     if length is not None and length < 1:
         raise UsageError(f"expected to draw at least 1 token, got --length {length}")
     template = text if text is not None else template
+    if passes is not None:
+        if passes < 1:
+            raise UsageError(f"expected at least 1 pass, got --passes {passes}")
+        o.refuse_given(ctx, UNUSED_IN_PASSES, "has no effect with --passes: leave out one of them")
     if sampler not in UNUSED:
         raise UsageError(f"unknown sampler '{sampler}': expected one of {', '.join(UNUSED)}")
     o.refuse_given(
@@ -86,6 +100,10 @@ def sample(
     from unmask.serialize import sample_answer
 
     cloze = generation.cloze_of(mlm, template, length=length, prefix=prefix, truncate=question.truncate)
+    if passes is not None:
+        found = generation.sample_in_passes(mlm, cloze, question, passes=passes, number=number, progress=bar)
+        present(generation.passes_answer(found, mlm, seed), json, show)
+        return
     if sampler in generation.MARKOV:
         run: dict[str, Any] = {"chains": chains, "burn_in": burn_in, "thin": thin, "energy": energy}
         draws = -(-number // max(1, chains))

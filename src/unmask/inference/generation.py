@@ -7,6 +7,9 @@ so many tokens. They are filled by one of the samplers:
 draws);
 - `chain`: from the chain of blocks of two (exact, independent draws over every token);
 - `gibbs`, `block-gibbs`, `metropolis`: by Markov chains (`unmask.inference.markov_chains`), with diagnostics.
+
+`sample_in_passes` fills them in a given number of forward passes, several blanks in each, joined by a tree
+(`unmask.inference.parallel_decoding`).
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ from unmask.inference.markov_chains import (
     settled_below,
 )
 from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals
+from unmask.inference.pair_guess import check_has_head
+from unmask.inference.parallel_decoding import Decoded, ParallelDecoder, drawn, tree_scheme
 from unmask.inference.query import Query
 from unmask.inference.resolve import supports_of
 from unmask.inference.sentences import Reader
@@ -208,6 +213,80 @@ def verdict(diagnostics: dict[str, dict[str, float | None]], chains: int, draws:
     if max(rhats) > settled_below(sweeps):
         return [f"R-hat reaches {max(rhats):.2f}: the chains have not settled, take more --burn-in or --thin"]
     return []
+
+
+@dataclass(frozen=True)
+class InPasses:
+    """Fillings drawn in a few forward passes each, and the passes of all of them together."""
+
+    fillings: list[Decoded]
+    cloze: Cloze
+    passes: int
+    settings: dict[str, Any]
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts drawn."""
+        return [self.cloze.filled(filling.ids) for filling in self.fillings]
+
+
+def sample_in_passes(
+    mlm: MaskedLM, cloze: Cloze, query: Query, *, passes: int, number: int = 10, progress: Progress = silent
+) -> InPasses:
+    """Draw fillings in so many forward passes each; the blanks of a pass are joined by a tree.
+
+    A pass fills an equal share of the blanks, the most confident first. With as many passes as blanks they
+    are filled one by one; more than that are not needed.
+
+    Args:
+        mlm: a model with a pair head.
+        cloze: the text.
+        query: its support says what a blank may hold, its seed is that of the draws.
+        passes: forward passes per filling.
+        number: how many fillings to draw.
+        progress: told of fillings.
+    """
+    if passes < 1:
+        raise UsageError(f"expected at least 1 pass, got --passes {passes}")
+    check_has_head(mlm, wanted_by="--passes")
+    supports, outside = supports_of(mlm, cloze, query)
+    decode = ParallelDecoder(mlm, cloze, supports)
+    fill = drawn(torch.Generator().manual_seed(query.seed))
+    scheme = tree_scheme(passes)
+    fillings = [decode(scheme, fill) for _ in progress.over(range(number), total=number, stage="samples")]
+    settings = {
+        "method": "tree",
+        "passes_per_sample": fillings[0].passes,
+        "support": supports[0].name,
+        "support_sizes": [len(s) for s in supports],
+        "mass_outside_support": list(outside),
+    }
+    return InPasses(fillings, cloze, decode.passes, settings)
+
+
+def passes_answer(found: InPasses, mlm: MaskedLM, seed: int) -> dict[str, Any]:
+    """Return fillings drawn in a few passes as plain data."""
+    return {
+        "model": mlm.name,
+        "engine": mlm.engine,
+        **found.settings,
+        "length": len(found.cloze.ids),
+        "blank_positions": list(found.cloze.blanks),
+        "conditionals": "tree",
+        "passes": found.passes,
+        "sampling_seed": seed,
+        "notes": list(found.cloze.notes),
+        "samples": [
+            {
+                "text": text,
+                "ids": list(filling.ids),
+                "tokens": [mlm.vocabulary.token(i) for i in filling.ids],
+                "log_prob": filling.log_prob,
+                "probability": math.exp(filling.log_prob),
+            }
+            for text, filling in zip(found.texts, found.fillings, strict=True)
+        ],
+    }
 
 
 def generated_answer(

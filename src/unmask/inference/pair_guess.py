@@ -16,7 +16,7 @@ EMBEDDING_WEIGHT = 0.5
 """Of a token's embedding beside the pair head's guess, among what the regression learns from."""
 
 
-def check_has_head(mlm: MaskedLM, completion: str = "learned") -> PairHead:
+def check_has_head(mlm: MaskedLM, completion: str = "learned", wanted_by: str = "candidates=0") -> PairHead:
     """Return the model's pair head; raise if there is none, or if it would not be asked."""
     if completion == "plain":
         raise UsageError(
@@ -24,7 +24,7 @@ def check_has_head(mlm: MaskedLM, completion: str = "learned") -> PairHead:
         )
     if mlm.pair_head is None:
         raise UsageError(
-            f"candidates=0 needs a pair head, and the model '{mlm.name}' has none: make one with unmask "
+            f"{wanted_by} needs a pair head, and the model '{mlm.name}' has none: make one with unmask "
             f"distill --model {mlm.name} --corpus NAME=FILE --out DIRECTORY"
         )
     return mlm.pair_head
@@ -54,11 +54,7 @@ class PairGuess:
 
         They are those for the mean embedding of `count` tokens that stand for the group.
         """
-        members = groups.representatives(count)
-        embeddings = self._mlm.input_embeddings[support.ids[members].to(self._mlm.device)].float()
-        group = groups.group_of[members].to(embeddings.device)
-        total = embeddings.new_zeros(len(groups), embeddings.shape[1]).index_add_(0, group, embeddings)
-        return self.of_embeddings(total / torch.bincount(group)[:, None])
+        return self.of_embeddings(group_embeddings(self._mlm, support, groups, count))
 
     @torch.inference_mode()
     def of_embeddings(self, embeddings: Tensor) -> Tensor:
@@ -79,3 +75,12 @@ class PairGuess:
         """The error that the head had on held-out text at this distance."""
         assert self._head.card is not None
         return self._head.card.at(self._distance)
+
+
+def group_embeddings(mlm: MaskedLM, support: Support, groups: TokenGroups, count: int) -> Tensor:
+    """Return the mean input embedding of `count` tokens that stand for each group, [groups, features]."""
+    members = groups.representatives(count)
+    embeddings = mlm.input_embeddings[support.ids[members].to(mlm.device)].float()
+    group = groups.group_of[members].to(embeddings.device)
+    total = embeddings.new_zeros(len(groups), embeddings.shape[1]).index_add_(0, group, embeddings)
+    return total / torch.bincount(group)[:, None]

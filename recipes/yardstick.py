@@ -1,0 +1,180 @@
+"""The results of docs/background/results-dependence.md: how well proxies tell dependence.
+
+    python recipes/yardstick.py --data ../shared/data --work RUNS [--examples 500] [--exact 4] [--ray local]
+    python recipes/yardstick.py --tables                      rewrite the page only
+
+The run is resumable: a killed recipe goes on where it was. Numbers go to docs/figures/yardstick.json, from
+which the tables of the page are written (between `% yardstick: NAME` and `% end`) and
+`python docs/figures/yardstick.py` draws the figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pages import markdown, renew
+
+import unmask
+from unmask.cli.terminal import Ticker
+from unmask.evaluation.dependence import DependenceSettings, measure_dependence
+from unmask.evaluation.dependence_summary import summarise_dependence
+from unmask.evaluation.intervals import Estimate, shown
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "figures" / "yardstick.json"
+PAGE = ROOT / "docs" / "background" / "results-dependence.md"
+FIGURE = """```{figure} ../figures/yardstick.svg
+:alt: Rank correlation of each proxy with mutual information by distance; the latter by tenths of the pairs.
+:width: 100%
+```"""
+"""What `python docs/figures/yardstick.py` draws."""
+FILES = {"snli": "snli/dev.tsv", "xsum": "xsum/summaries.txt"}
+SOURCES = {
+    "distance": "baseline",
+    "confidence": "Fast-dLLM, MaskGIT",
+    "entropy bound": "EB-Sampler",
+    "KL of steps": "KLASS",
+    "KL of filling": "PUNT",
+    "attention": "DAPD",
+    "pair head": "unmask",
+}
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure every pair, or go on with it, and sum it up."""
+    settings = DependenceSettings(
+        examples=options.examples, exact=options.exact, tokens=options.tokens, draws=options.draws
+    )
+    records = measure_dependence(
+        unmask.load(options.model),
+        [f"{name}={options.data / file}" for name, file in FILES.items()],
+        settings,
+        out=options.work / "pairs.jsonl",
+        ray=options.ray,
+        progress=Ticker("pairs"),
+    )
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "model": options.model,
+        "tokens": options.tokens,
+        "draws": options.draws,
+        **summarise_dependence(records),
+    }
+
+
+def tables(found: dict[str, Any]) -> dict[str, str]:
+    """Return the tables of the page."""
+    return {
+        "proxies": _proxies(found),
+        "distances": _distances(found["groups"]),
+        "reference": _reference(found),
+        "answer": _answer(found),
+        "figure": FIGURE,
+    }
+
+
+def _proxies(found: dict[str, Any]) -> str:
+    """A row a proxy, the best first: rank correlation overall and by data set, and what it explains."""
+    groups, predicted = found["groups"], found["predicted"]
+    data = [name for name in FILES if name in groups]
+    names = sorted(predicted, key=lambda name: -groups["all"]["spearman"][name]["value"])
+    rows = [
+        [
+            name,
+            SOURCES[name],
+            str(predicted[name]["passes"]),
+            *(_shown(groups[group]["spearman"][name]) for group in ("all", *data)),
+            f"{100 * predicted[name]['r2']:.0f}",
+        ]
+        for name in names
+    ]
+    heads = ["proxy", "as used by", "further passes", "rank correlation", *data, "variance explained, %"]
+    return f"{found['date']}, {found['pairs']:,} pairs.\n\n{markdown(heads, rows, left=2)}"
+
+
+def _distances(groups: dict[str, Any]) -> str:
+    """A row a proxy, a column a distance."""
+    here = [name for name in groups if name.startswith("distance ")]
+    proxies = groups["all"]["spearman"]
+    rows = [
+        ["pairs", *(f"{groups[name]['pairs']:,}" for name in here)],
+        ["mean mutual information, nats", *(f"{groups[name]['information']:.3f}" for name in here)],
+        *([proxy, *(_shown(groups[name]["spearman"][proxy]) for name in here)] for proxy in proxies),
+    ]
+    return markdown(["", *here], rows)
+
+
+def _reference(found: dict[str, Any]) -> str:
+    """How good the reference is."""
+    told = found["reference"]
+    rows = [
+        ["tokens with a pass of their own, draws of the others", f"{found['tokens']}, {found['draws']}"],
+        ["mean probability of a token that is not among the former", f"{100 * told['left']:.1f} %"],
+        ["mean estimate, which is no larger than the truth on average", f"{told['information']:.4f} nats"],
+        ["mean of that which is no smaller", f"{told['upper']:.4f} nats"],
+    ]
+    if told["exact_pairs"]:
+        rows += [
+            [
+                "pairs computed exactly, too; their mean",
+                f"{told['exact_pairs']}; {told['exact_information']:.4f} nats",
+            ],
+            ["error of the estimate there: mean", f"{told['mean_error']:+.4f} nats"],
+            [
+                "mean absolute, largest",
+                f"{told['mean_absolute_error']:.4f}, {told['largest_error']:.4f} nats",
+            ],
+        ]
+    return markdown(["reference", "measured"], rows)
+
+
+def _answer(found: dict[str, Any]) -> str:
+    """One sentence: ours against the best of the others."""
+    told = found["groups"]["all"]
+    gain = told["gain"]
+    apart = gain["low"] > 0 or gain["high"] < 0
+    return (
+        f"Over all pairs the rank correlation of the pair head is {_shown(told['spearman']['pair head'])}, "
+        f"that of the best other proxy, {told['best_other']}, "
+        f"{_shown(told['spearman'][told['best_other']])}: a difference of {_shown(gain)}, which "
+        f"{'is clear of' if apart else 'may be'} zero."
+    )
+
+
+def _shown(entry: dict[str, float]) -> str:
+    return shown(Estimate(**entry), 1, 2)
+
+
+def main() -> None:
+    """Measure what is asked for, and rewrite the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--work", type=Path, default=ROOT / "build" / "yardstick", help="for the records")
+    parser.add_argument("--model", default="english")
+    parser.add_argument("--examples", type=int, default=500, help="pairs per data set")
+    parser.add_argument("--exact", type=int, default=4, help="of them computed exactly, too")
+    parser.add_argument("--tokens", type=int, default=128, help="likeliest tokens with a pass of their own")
+    parser.add_argument("--draws", type=int, default=128, help="passes for the others")
+    parser.add_argument("--ray", help="address of a Ray cluster, or local: one worker a core, of one thread")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the numbers go")
+    parser.add_argument("--tables", action="store_true", help="rewrite the page only")
+    options = parser.parse_args()
+    if not options.tables:
+        options.work.mkdir(parents=True, exist_ok=True)
+        found = measure(options)
+        options.results.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    found = json.loads(options.results.read_text(encoding="utf-8"))
+    if options.results == RESULTS:
+        renew(PAGE, "yardstick", tables(found))
+    else:
+        print("\n\n".join(tables(found).values()))
+
+
+if __name__ == "__main__":
+    main()

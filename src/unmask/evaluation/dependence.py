@@ -1,0 +1,200 @@
+"""How much two masked tokens depend on each other, and how well proxies tell it.
+
+The reference is the mutual information of the model's own conditionals. In the joint m(a) p(b|a) it is
+
+    I = sum_a m(a) KL(p(.|a) || q),   q(b) = sum_a m(a) p(b|a),
+
+and the mean of both directions is taken. A pass for each of V tokens on both sides would be exact. Here the
+likeliest tokens of A have their own pass, and of the others some are drawn, each standing for an equal share
+of what is left (systematic sampling in the order of probability). Mutual information is concave in the
+distribution of A, and the draws have the right distribution on average: so the estimate is, on average, no
+larger than I. With m(b) in the place of q the same sum is, on average, I + KL(q || m(b)), no smaller than I.
+Both are recorded, and a few pairs are computed exactly beside their estimates.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+
+import torch
+from torch import Tensor
+
+from unmask.errors import UsageError
+from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
+from unmask.evaluation.dependence_proxies import PROXIES, kl_rows
+from unmask.evaluation.sampling import Pairs, draw_examples
+from unmask.evaluation.sentences import read_sentences
+from unmask.inference.exact import exact_conditionals
+from unmask.inference.guessed_edges import mutual_information
+from unmask.inference.pair_guess import check_has_head
+from unmask.inference.parallel_decoding import Pass
+from unmask.joints.registry import construct
+from unmask.models.embedded import absolute, weights_digest
+from unmask.models.masked_lm import MaskedLM
+from unmask.runs.run import Spread
+from unmask.runs.settings_record import Kind
+from unmask.text.cloze import Cloze
+from unmask.text.support import Support
+
+DEPENDENCE = Kind("measurement of dependence")
+
+
+@dataclass(frozen=True)
+class DependenceSettings:
+    """What a measurement depends on, beside the model and the data.
+
+    Attributes:
+        examples: pairs per data set.
+        furthest: the largest distance between the two tokens.
+        tokens: the likeliest tokens of a blank that have their own pass.
+        draws: the passes for the others.
+        exact: pairs per data set that are computed exactly, too.
+        seed: of the pairs.
+    """
+
+    examples: int = 500
+    furthest: int = 16
+    tokens: int = 128
+    draws: int = 128
+    exact: int = 4
+    seed: int = 0
+
+    def check(self) -> None:
+        """Refuse what can't be."""
+        for name, least in (("examples", 1), ("furthest", 1), ("tokens", 1), ("draws", 1), ("exact", 0)):
+            if getattr(self, name) < least:
+                raise UsageError(f"expected {name} of at least {least}, got {getattr(self, name)}")
+
+
+@torch.inference_mode()
+def estimate_information(
+    seen: Pass, tokens: int, draws: int, rng: random.Random
+) -> tuple[float, float, float]:
+    """Return the estimate of the mutual information, the one that is no smaller, and the mass of the draws.
+
+    All are means of both directions.
+    """
+    found = torch.zeros(3, dtype=torch.float64)
+    for filled, asked in ((0, 1), (1, 0)):
+        support, weights = seen.supports[filled], seen.log_probs[filled].exp()
+        which, share = choose_tokens(weights, tokens, draws, rng.random())
+        states = seen.mlm.filled_states(seen.cloze, filled, support.ids[which], seen.cloze.blanks[asked])
+        rows = seen.mlm.decoder(seen.supports[asked].ids)(states).double().log_softmax(-1).cpu()
+        upper = share @ kl_rows(rows, seen.log_probs[asked])
+        mass = share[tokens:].sum() * (len(which) < len(support))  # none is drawn if all have their pass
+        found += torch.stack([mutual_information(rows, share), upper, mass]) / 2
+    estimate, upper_estimate, left = found.tolist()
+    return estimate, upper_estimate, left
+
+
+def choose_tokens(weights: Tensor, tokens: int, draws: int, start: float) -> tuple[Tensor, Tensor]:
+    """Return the likeliest tokens and draws of the others, and what each stands for, [tokens + draws] each.
+
+    Args:
+        weights: the probability of every token, [tokens].
+        tokens: how many of the likeliest stand for themselves.
+        draws: how many are drawn of the others, by systematic sampling in the order of probability.
+        start: where the first draw falls within its share, from 0 to 1.
+    """
+    order = weights.argsort(descending=True, stable=True)
+    likely, others = order[:tokens], order[tokens:]
+    if len(others) <= draws:
+        return order, weights[order] / weights.sum()
+    sums = weights[others].cumsum(0)
+    left = sums[-1]
+    marks = (torch.arange(draws, dtype=weights.dtype) + start) * left / draws
+    drawn = others[torch.searchsorted(sums, marks).clamp_max(len(others) - 1)]
+    share = torch.cat([weights[likely], (left / draws).expand(draws)])
+    return torch.cat([likely, drawn]), share / share.sum()
+
+
+def exact_information(mlm: MaskedLM, cloze: Cloze, support: Support) -> float:
+    """Return the mutual information by a pass for every token on both sides: mean of both directions."""
+    table = exact_conditionals(mlm, cloze, (support, support))
+    return sum(float(construct(name, table).mutual_information()) for name in ("l2r", "r2l")) / 2
+
+
+class Measurer:
+    """Measures pairs with a model: the mutual information, and every proxy of it."""
+
+    def __init__(self, mlm: MaskedLM, settings: DependenceSettings) -> None:
+        self.mlm, self.settings = mlm, settings
+        self._support = Support.words(mlm.vocabulary)
+
+    def __call__(self, tasks: list[Task]) -> list[Record]:
+        """Return the record of each pair."""
+        return [{**task, **self._measured(task)} for task in tasks]
+
+    def _measured(self, task: Task) -> dict[str, Any]:
+        cloze = Cloze.of_ids(task["ids"], task["blanks"], self.mlm.vocabulary)
+        if task["exact"]:
+            return {"information": exact_information(self.mlm, cloze, self._support)}
+        seen = Pass(self.mlm, cloze, (self._support, self._support))
+        rng = random.Random(task["key"])
+        estimate, upper, left = estimate_information(seen, self.settings.tokens, self.settings.draws, rng)
+        proxies = {name: proxy.of(seen) for name, proxy in PROXIES.items()}
+        return {"information": estimate, "upper": upper, "left": left, "proxies": proxies}
+
+
+def measure_dependence(
+    mlm: MaskedLM,
+    data: Sequence[str],
+    settings: DependenceSettings,
+    *,
+    out: Path | None = None,
+    load: Callable[[], MaskedLM] | None = None,
+    **spread: Unpack[Spread],
+) -> list[Record]:
+    """Measure pairs of tokens of data such as `snli=FILE`; with `out`, a killed run is resumed.
+
+    Args:
+        mlm: a model with a pair head.
+        data: data sets as `evaluate` reads them.
+        settings: what to measure.
+        out: the file of records.
+        load: loads the model in a worker of a cluster; by default the one of the model's name.
+        spread: `ray`, `workers` and `progress`, as for `unmask.runs.run.Run.work`.
+    """
+    settings.check()
+    check_has_head(mlm, wanted_by="the yardstick")
+    tasks: list[Task] = []
+    for named in data:
+        name = named.partition("=")[0]
+        drawn, _ = draw_examples(
+            read_sentences(named).texts,
+            mlm.vocabulary,
+            mlm.window,
+            pairs=Pairs(1, settings.furthest),
+            examples=settings.examples,
+            seed=settings.seed,
+        )
+        for exact in (False, True):
+            tasks += [
+                {
+                    "key": f"{name}:{example.key}" + ":exact" * exact,
+                    "data": name,
+                    "exact": exact,
+                    "distance": example.distance,
+                    "ids": list(example.ids),
+                    "blanks": list(example.blanks),
+                }
+                for example in (drawn[: settings.exact] if exact else drawn)
+            ]
+    open_model = load or partial(MaskedLM.load, absolute(mlm.name))
+    return run_tasks(
+        DEPENDENCE,
+        tasks,
+        (lambda: Measurer(open_model(), settings))
+        if spread.get("ray") is not None
+        else partial(Measurer, mlm, settings),
+        {"model": mlm.name, "weights": weights_digest(mlm.name), **asdict(settings)},
+        batch=1,
+        out=out,
+        stage="pairs",
+        **spread,
+    )
