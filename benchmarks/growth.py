@@ -1,8 +1,8 @@
 """How the time of a pair grows: exact with the vocabulary, cross with the candidates and with the length.
 
 Writes docs/figures/growth.json, from which `docs/figures/growth.py` draws. A run goes on where the last one
-stopped, unless that was made with other weights (`--again` begins anew). The vocabulary is that of the wide model (wide_model.py), cut to the
-likeliest tokens of each blank.
+stopped, unless that was made with other weights (`--again` begins anew).
+The vocabulary is that of the wide model (wide_model.py), cut to the likeliest tokens of each blank.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wide_model import wide_model
 
 sys.path.append(str(Path(__file__).parents[1] / "recipes"))
 
-from provenance import ALL, MADE, read, stamp, why_stale, write  # noqa: E402
+from provenance import ALL, MADE, read, stamp, why_stale, write
 
 FOUND = Path(__file__).parents[1] / "docs" / "figures" / "growth.json"
 TEXT = "The {man} {is} playing in the park."

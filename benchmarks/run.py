@@ -69,9 +69,9 @@ def document(found: dict[str, Any]) -> str:
     """Return benchmarks/RESULTS.md: every section, with its command, date and weights."""
     sections = [
         "# Benchmarks",
-        "Printed by the command under each section; DATA is the directory of the data. `make bench` makes the "
-        "short ones again, `make bench LONG=1` all of them, `python recipes/results.py` those that were made "
-        "with other weights than the embedded ones.",
+        "Printed by the command under each section; DATA is the directory of the data. `make bench` makes "
+        "the short ones again, `make bench LONG=1` all of them, `python recipes/results.py` those that were "
+        "made with other weights than the embedded ones.",
     ]
     for name in (name for name in EVERY if name in found):
         sections += [found[name]["section"], _source(found, name)]

@@ -91,7 +91,8 @@ def module_of(result: Result) -> ModuleType:
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     spec = importlib.util.spec_from_file_location(f"made_by_{path.parent.name}_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -126,7 +127,8 @@ def listing(results: Sequence[Result], now: dict[str, str]) -> Iterator[str]:
         state = f"stale, about {_time(minutes)}" if stale else "fresh" if result.weights else "of no weights"
         yield f"{result.name}: {state}"
         yield f"  python {' '.join(result.command)}"
-        yield f"  {result.json} -> {', '.join([*result.pages, *filter(None, [result.document])]) or 'a figure'}"
+        pages = [*result.pages, *([result.document] if result.document else [])]
+        yield f"  docs/figures/{result.json} -> {', '.join(pages)}"
         made = read(FIGURES / result.json).get(MADE, {})
         for part in result.minutes if result.weights else ():
             name = "" if part == ALL else f"{part}: "
@@ -140,7 +142,7 @@ def check(results: Sequence[Result], now: dict[str, str]) -> list[str]:
     for result in results:
         for part, reason in stale_parts(result, now):
             found.append(f"{result.json}{'' if part == ALL else f', {part}'}: {reason}")
-    return found
+    return list(dict.fromkeys(found))  # results that share a file share its pages
 
 
 def _time(minutes: float) -> str:

@@ -39,8 +39,8 @@ from unmask.text.support import Support
 
 sys.path.append(str(Path(__file__).parents[2] / "recipes"))
 
-from pages import markdown, renew  # noqa: E402
-from provenance import ALL, MADE, shown, stamp, write  # noqa: E402
+from pages import markdown, renew
+from provenance import ALL, MADE, shown, stamp, write
 
 HERE = Path(__file__).parent
 TOKENS = 1500
