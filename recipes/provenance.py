@@ -25,6 +25,7 @@ MADE = "made"
 ALL = "all"
 MODEL = "english"
 Stamp = dict[str, str]
+OTHER = {"model": "another model", "weights": "other weights", "pair_head": "another pair head"}
 
 
 def digests(model: str = MODEL) -> Stamp:
@@ -61,10 +62,10 @@ def why_stale(recorded: Mapping[str, str] | None, now: Mapping[str, str]) -> str
     """Return why what was recorded is not what would be made now; None if it is."""
     if not recorded:
         return "its weights are not recorded"
-    for name, called in (("model", "model"), ("weights", "weights"), ("pair_head", "pair head")):
+    for name, other in OTHER.items():
         was, is_now = recorded.get(name), now.get(name)
         if name in now and was != is_now:
-            return f"made with another {called} ({_short(was)}, now {_short(is_now)})"
+            return f"made with {other} ({_short(was)}, now {_short(is_now)})"
     return None
 
 
