@@ -56,7 +56,7 @@ ORDERS = (1, 2, 4, 8)
 METHODS = {
     "chain": "`chain`",
     "ag-chain": "`ag-chain`",
-    **{f"orders-{n}": f"average over {n} orders" for n in ORDERS[1:]},
+    **{f"orders-{n}": f"the average over {n} orders" for n in ORDERS[1:]},
 }
 SHORTEST, LONGEST = 5, 40
 """Words of a sentence."""
@@ -228,8 +228,8 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
     return {
         "table": markdown(heads, rows, left=2),
         "answer": _answer(found, there),
-        "orders": f"The average over {ORDERS[-1]} orders saves the embedded model {', '.join(gains)} bits "
-        f"per byte ([all numbers](../background/results-perplexity.md)).",
+        "orders": f"Over many sentences, {ORDERS[-1]} orders save the embedded model, in bits per byte: "
+        f"{', '.join(gains)} ([all numbers](../background/results-perplexity.md)).",
         "source": _source(found, there),
     }
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from unmask.models.embedded import READ_WITH_THEM, WEIGHTS, locate
-from unmask.models.pair_head import FILE as PAIR_HEAD
 from unmask.runs.disk import write_whole
 
 MADE = "made"
+PAIR_HEAD = "pair_head.safetensors"
 ALL = "all"
 MODEL = "english"
 Stamp = dict[str, str]

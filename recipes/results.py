@@ -26,8 +26,6 @@ from pages import renewed, shown
 from provenance import ALL, MADE, digests, read, stamp, why_stale
 from provenance import shown as stamp_shown
 
-FIGURES = ROOT / "docs" / "figures"
-
 
 class Stale(NamedTuple):
     """A part of a result that has to be made, and why."""
@@ -36,11 +34,11 @@ class Stale(NamedTuple):
     reason: str
 
 
-def stale_parts(result: Result, now: dict[str, str], figures: Path = FIGURES) -> list[Stale]:
+def stale_parts(result: Result, now: dict[str, str]) -> list[Stale]:
     """Return the parts of a result that are not of these weights."""
     if not result.weights:
         return []
-    path = figures / result.json
+    path = data_of(result)
     if not path.exists():
         return [Stale(part, "never made") for part in result.minutes]
     found = read(path)
@@ -53,11 +51,16 @@ def stale_parts(result: Result, now: dict[str, str], figures: Path = FIGURES) ->
     return [Stale(part, reason) for part, reason in reasons.items() if reason is not None]
 
 
-def page_differences(result: Result, root: Path = ROOT) -> Iterator[str]:
+def data_of(result: Result) -> Path:
+    """Return the file of a result's numbers."""
+    return ROOT / "docs" / "figures" / result.json
+
+
+def page_differences(result: Result) -> Iterator[str]:
     """Go through the places where a page and the data of a result differ, one line each."""
-    found = read(root / "docs" / "figures" / result.json)
+    found = read(data_of(result))
     if result.document is not None and found:
-        place = root / result.document
+        place = ROOT / result.document
         if not place.exists() or place.read_text(encoding="utf-8") != module_of(result).document(found):
             yield f"{result.document} is not what {result.json} makes of it"
     if result.mark is None:
@@ -65,7 +68,7 @@ def page_differences(result: Result, root: Path = ROOT) -> Iterator[str]:
     tables = tables_of(result, found)
     seen = set()
     for page in result.pages:
-        place = root / page
+        place = ROOT / page
         text = place.read_text(encoding="utf-8") if place.exists() else ""
         places = dict(shown(text, result.mark))
         fresh = dict(shown(renewed(text, result.mark, tables), result.mark))
@@ -129,7 +132,7 @@ def listing(results: Sequence[Result], now: dict[str, str]) -> Iterator[str]:
         yield f"  python {' '.join(result.command)}"
         pages = [*result.pages, *([result.document] if result.document else [])]
         yield f"  docs/figures/{result.json} -> {', '.join(pages)}"
-        made = read(FIGURES / result.json).get(MADE, {})
+        made = read(data_of(result)).get(MADE, {})
         for part in result.minutes if result.weights else ():
             name = "" if part == ALL else f"{part}: "
             why = f"; {stale[part]}" if part in stale else ""
