@@ -27,7 +27,7 @@ from provenance import MADE, read, shown, stamp, write  # noqa: E402
 
 BACKGROUND = HERE.parent / "docs" / "background"
 RESULTS = HERE.parent / "docs" / "figures" / "benchmarks.json"
-PAGES = [BACKGROUND / f"{name}.md" for name in ("speed", "forward-passes", "pair-head")]
+PAGES = [BACKGROUND / f"{name}.md" for name in ("speed", "forward-passes", "pair-head", "training-study")]
 SHORT = {
     "startup": ["startup.py"],
     "fill": ["fill.py"],

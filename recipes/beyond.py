@@ -104,6 +104,32 @@ def blanks_table(asked: list[dict[str, Any]]) -> str:
     return markdown([*heads, "gain in recall@1", "in log-prob."], rows, left=2)
 
 
+def answer(rows: list[dict[str, Any]]) -> str:
+    """Say how often the first answer is right, and how much likelier the truth is, with the most texts."""
+    lines = []
+    for count in MANY:
+        here = [row for row in rows if row["blanks"] == count and row["data"] == "snli"]
+        most = max((row["sentences"] for row in here), default=0)
+        alone, joint = (
+            next((r for r in here if r["sentences"] == most and (r["method"] == "independent") == so), None)
+            for so in (True, False)
+        )
+        if alone is not None and joint is not None:
+            right = [100 * row["recall@1"]["value"] for row in (joint, alone)]
+            lines.append(
+                f"- **{count} words** are right at the first try in {right[0]:.1f} % of {most:,} texts by "
+                f"{joint['method']}, in {right[1]:.1f} % by independent predictions; their log-probability "
+                f"is {with_interval(Estimate(**joint['gain']), 1, 2)} nats higher."
+            )
+    gains = [row["gain"] for row in rows if row["method"] != "independent" and row["gain"] is not None]
+    below = sum(gain["low"] <= 0 for gain in gains if gain["low"] is not None)
+    lines.append(
+        f"- The true filling is likelier than by independent predictions, clear of chance, in "
+        f"{len(gains) - below} of {len(gains)} rows of the tables below."
+    )
+    return "\n".join(lines)
+
+
 RUNS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "blimp": blimp,
     **{f"blanks-{data}": partial(blanks, data) for data in FILES},
@@ -118,6 +144,8 @@ def tables(kept: dict[str, Any]) -> dict[str, str]:
         rows = [row for name in RUNS if name.startswith(table) for row in kept.get(name, {}).get("rows", ())]
         if rows:
             made[table] = blanks_table(rows)
+    if "many" in made:
+        made["answer"] = answer([row for name in RUNS for row in kept.get(name, {}).get("rows", ())])
     parts = kept.get(MADE, {})
     for place, names in {
         "source-blimp": ["blimp"],

@@ -76,7 +76,7 @@ BENCHMARKS = {
     "command": ("benchmarks/run.py", "--only", "{parts}", *DATA),
     "tables": "benchmarks/run.py",
     "mark": "benchmarks",
-    "pages": _pages("speed", "forward-passes", "pair-head"),
+    "pages": _pages("speed", "forward-passes", "pair-head", "training-study"),
     "document": "benchmarks/RESULTS.md",
     "pair_head": True,
     "all_shown": False,
@@ -125,7 +125,7 @@ RESULTS: tuple[Result, ...] = (
     Result(
         "perplexity",
         "bits_per_byte.json",
-        _recipe("bits_per_byte"),
+        _recipe("bits_per_byte", "--only", "{parts}"),
         tables="recipes/bits_per_byte.py",
         mark="bits_per_byte",
         pages=(*_pages("results-perplexity"), "docs/how-to/compare-with-causal-models.md"),
@@ -134,7 +134,7 @@ RESULTS: tuple[Result, ...] = (
     Result(
         "tasks",
         "tasks_study.json",
-        _recipe("tasks_study"),
+        _recipe("tasks_study", "--only", "{parts}"),
         tables="recipes/tasks_study.py",
         mark="tasks_study",
         pages=_pages("results-tasks"),

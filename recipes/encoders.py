@@ -27,6 +27,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from encoders_text import pretraining_gains, sense_gains
 from pages import markdown, renew
 from provenance import MADE, read, shown, stamp, write
 
@@ -111,7 +112,9 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
     else:
         told = "".join(set(when.values()))
     source = {"source": f"Made by `python recipes/encoders.py`: {told}."} if parts else {}
-    return {part: TABLES[part](found[part]) for part in parts} | source
+    texts = {"gains": pretraining_gains(found, [part for part in TASKS if part in found])} if parts else {}
+    texts |= {"senses": sense_gains(found["wsd"])} if "wsd" in found else {}
+    return {part: TABLES[part](found[part]) for part in parts} | texts | source
 
 
 def parse() -> Any:

@@ -3,6 +3,7 @@
     python recipes/results.py --list             every result: its parts, date, weights, what is stale
     python recipes/results.py                    make what is stale (hours), one after the other
     python recipes/results.py --only table blimp make these if they are stale; --again even if not
+    python recipes/results.py --pages            write every page again from the data that there are
     python recipes/results.py --check            fail if a page and its data differ, or the weights do
 
 A result is stale if it was never made, or with other weights than the embedded ones. Each recipe resumes by
@@ -17,12 +18,13 @@ import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from catalogue import RESULTS, ROOT, Result
-from pages import renewed, shown
+from pages import renew, renewed, shown
 from provenance import ALL, MADE, digests, read, stamp, why_stale
 from provenance import shown as stamp_shown
 
@@ -82,6 +84,15 @@ def page_differences(result: Result) -> Iterator[str]:
         yield f"{result.json}: '{name}' is shown on no page ({', '.join(result.pages)})"
 
 
+def write_pages(result: Result) -> None:
+    """Write a result's tables into its pages, and its document."""
+    found = read(data_of(result))
+    if result.document is not None and found:
+        (ROOT / result.document).write_text(module_of(result).document(found), encoding="utf-8")
+    for page in result.pages if result.mark else ():
+        renew(ROOT / page, str(result.mark), tables_of(result, found))
+
+
 def tables_of(result: Result, found: dict[str, Any]) -> dict[str, str]:
     """Return the tables that a recipe makes of its data."""
     numbers = {name: value for name, value in found.items() if name != MADE}
@@ -90,7 +101,11 @@ def tables_of(result: Result, found: dict[str, Any]) -> dict[str, str]:
 
 def module_of(result: Result) -> ModuleType:
     """Load the file that makes a result's tables; some of these are called alike."""
-    path = ROOT / result.tables
+    return _loaded(ROOT / result.tables)
+
+
+@cache
+def _loaded(path: Path) -> ModuleType:
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     spec = importlib.util.spec_from_file_location(f"made_by_{path.parent.name}_{path.stem}", path)
@@ -164,12 +179,17 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="make what is fresh, too")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--list", action="store_true", help="every result, and what is stale")
+    what.add_argument("--pages", action="store_true", help="write every page again from its data")
     what.add_argument("--check", action="store_true", help="exit with 1 if a page or the weights differ")
     options = parser.parse_args()
     chosen = [result for result in RESULTS if result.name in options.only]
     now = stamp(pair_head=True)
     if options.list:
         print("\n".join(listing(chosen, now)))
+        return 0
+    if options.pages:
+        for result in chosen:
+            write_pages(result)
         return 0
     if options.check:
         wrong = check(chosen, now)

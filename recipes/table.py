@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 from pages import markdown, renew
-from provenance import ALL, MADE, read, shown, stamp, write
+from provenance import ALL, read, stamp, write
+from table_text import against_paper, answer, exact_answer, readme_table, signed, source
 
 from unmask.cli.terminal import Ticker
 from unmask.evaluation.intervals import intervals
@@ -61,14 +62,6 @@ CHECKED = ("ag", "gibbs", "l2r", "mrf-prob")
 Metrics = dict[str, dict[str, float]]
 BASE = "ag"
 """The construction from which differences are told."""
-ON_THE_FRONT_PAGE = {
-    "product": "independent predictions (`product`)",
-    "mrf-logit": "raw logits added (`mrf-logit`)",
-    "ag-published": "Arnold-Gokhale as published (`ag-published`)",
-    "ag": "Arnold-Gokhale, solved to convergence (`ag`, the default)",
-}
-LEAST = 0.0005
-"""A difference that is written as zero has no star."""
 
 
 def run_all(args: argparse.Namespace) -> None:
@@ -223,7 +216,7 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
     for run, numbers in found["runs"].items():
         if run.endswith("random"):
             distances += [
-                [run.split("-")[0], g["distance"], str(g["examples"]), _signed(g["gain"])]
+                [run.split("-")[0], g["distance"], str(g["examples"]), signed(g["gain"])]
                 for g in numbers["by_distance"]
             ]
     made["distance"] = markdown(
@@ -238,36 +231,11 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
     if rows:
         made["exact"] = markdown(["run", "examples", "method", *CHECKS], rows)
         made["bias"] = bias_table(found["exact_differences"])
+        made["leader"] = exact_answer(found, BASE)
     made["cost"] = cost_table(found)
-    made["readme"] = readme_table(found)
-    made["source"] = source(found)
+    made |= {"readme": readme_table(found), "source": source(found), "answer": answer(found, BASE)}
+    made["paper"] = against_paper(found, BASE)
     return made
-
-
-def source(found: dict[str, Any]) -> str:
-    """Say how many pairs there were, and what they were made with."""
-    counts = {numbers["examples"] for numbers in found["runs"].values()}
-    each = " or ".join(f"{count:,}" for count in sorted(counts))
-    total = sum(numbers["examples"] for numbers in found["runs"].values())
-    exact = ", ".join(f"{e['examples']} of {run.replace('-', ', ')}" for run, e in found["exact"].items())
-    checked = f"; {exact} are exact, too" if exact else ""
-    return (
-        f"{each} pairs per run, {total:,} in all{checked}. Made by `python recipes/table.py`: "
-        f"{shown(found.get(MADE, {}).get(ALL))}."
-    )
-
-
-def readme_table(found: dict[str, Any]) -> str:
-    """Return P-PPL of the methods that the front page names."""
-    rows = [
-        [what, *(f"{found['runs'][run]['methods'][m]['p_ppl']['value']:#.3g}".rstrip(".") for run in RUNS)]
-        for m, what in ON_THE_FRONT_PAGE.items()
-    ]
-    heads = [f"{d}, {p}" for d in ("SNLI", "XSum") for p in ("any two", "neighbours")]
-    counts = sorted({numbers["examples"] for numbers in found["runs"].values()})
-    each = " or ".join(f"{count:,}" for count in counts)
-    told = f"{each} pairs per column; `python recipes/table.py`: {shown(found.get(MADE, {}).get(ALL))}."
-    return f"{markdown(['method', *heads], rows)}\n\n{told}"
 
 
 def run_table(numbers: dict[str, Any]) -> str:
@@ -305,8 +273,8 @@ def bias_table(found: dict[str, Any]) -> str:
     rows = [
         [
             f"`{m}`",
-            *(_signed(numbers["bias"][m]) for numbers in found.values()),
-            _signed(found["all"]["less"][m]),
+            *(signed(numbers["bias"][m]) for numbers in found.values()),
+            signed(found["all"]["less"][m]),
         ]
         for m in CHECKED
     ]
@@ -321,16 +289,11 @@ def difference_table(found: dict[str, Any]) -> str:
     rows = []
     for method in order:
         if method != BASE:
-            cells = [_signed(found["runs"][run]["differences"]["p_ppl"][method]) for run in RUNS]
-            cells += [_signed(found["together"][kind][method]) for kind in ("p_ppl", "u_ppl")]
+            cells = [signed(found["runs"][run]["differences"]["p_ppl"][method]) for run in RUNS]
+            cells += [signed(found["together"][kind][method]) for kind in ("p_ppl", "u_ppl")]
             rows.append([f"`{method}`", *cells])
     heads = ["method", *(run.replace("-", ", ") for run in RUNS), "all, log P-PPL", "all, log U-PPL"]
     return markdown(heads, rows)
-
-
-def _signed(entry: dict[str, float]) -> str:
-    clear = "*" if abs(entry["value"]) >= LEAST and (entry["low"] > 0 or entry["high"] < 0) else ""
-    return f"{entry['value']:+.3f}{clear} [{entry['low']:+.3f}, {entry['high']:+.3f}]"
 
 
 def main() -> None:
