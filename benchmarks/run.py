@@ -22,12 +22,12 @@ from machine import parser
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent / "recipes"))
 
+from catalogue import BENCHMARKS  # noqa: E402
 from pages import renew  # noqa: E402
 from provenance import MADE, read, shown, stamp, write  # noqa: E402
 
-BACKGROUND = HERE.parent / "docs" / "background"
 RESULTS = HERE.parent / "docs" / "figures" / "benchmarks.json"
-PAGES = [BACKGROUND / f"{name}.md" for name in ("speed", "forward-passes", "pair-head", "training-study")]
+PAGES = [HERE.parent / page for page in BENCHMARKS["pages"]]
 SHORT = {
     "startup": ["startup.py"],
     "fill": ["fill.py"],

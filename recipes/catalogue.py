@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 BACKGROUND = "docs/background"
@@ -56,14 +57,14 @@ def _pages(*names: str) -> tuple[str, ...]:
     return tuple(f"{BACKGROUND}/{name}.md" for name in names)
 
 
-BEYOND = {
+BEYOND: dict[str, Any] = {
     "json": "beyond.json",
     "tables": "recipes/beyond.py",
     "mark": "beyond",
     "pages": _pages("results-benchmarks"),
     "figures": ("docs/figures/beyond.py",),
 }
-ENCODERS = {
+ENCODERS: dict[str, Any] = {
     "json": "encoders.json",
     # the names of its runs tell weights apart, and the runs of the twin outlive new ones
     "command": ("recipes/encoders.py", "--only", "{parts}", *DATA),
@@ -71,12 +72,15 @@ ENCODERS = {
     "mark": "encoders",
     "pages": _pages("results-encoders"),
 }
-BENCHMARKS = {
+BENCHMARKS: dict[str, Any] = {
     "json": "benchmarks.json",
     "command": ("benchmarks/run.py", "--only", "{parts}", *DATA),
     "tables": "benchmarks/run.py",
     "mark": "benchmarks",
-    "pages": _pages("speed", "forward-passes", "pair-head", "training-study"),
+    "pages": (
+        *_pages("speed", "forward-passes", "pair-head", "several-blanks", "training-study"),
+        *("docs/how-to/many-texts.md", "docs/how-to/serve.md"),
+    ),
     "document": "benchmarks/RESULTS.md",
     "pair_head": True,
     "all_shown": False,

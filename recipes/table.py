@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from pages import markdown, renew
 from provenance import ALL, read, stamp, write
-from table_text import against_paper, answer, exact_answer, readme_table, signed, source
+from table_text import against_paper, answer, exact_answer, lead, readme_table, signed, source
 
 from unmask.cli.terminal import Ticker
 from unmask.evaluation.intervals import intervals
@@ -234,7 +234,7 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         made["leader"] = exact_answer(found, BASE)
     made["cost"] = cost_table(found)
     made |= {"readme": readme_table(found), "source": source(found), "answer": answer(found, BASE)}
-    made["paper"] = against_paper(found, BASE)
+    made |= {"paper": against_paper(found, BASE), "lead": lead(found, BASE)}
     return made
 
 

@@ -50,24 +50,26 @@ def readme_table(found: dict[str, Any]) -> str:
     return f"{markdown(['method', *heads], rows)}\n\n{_each(found)} pairs per column. {_made(found)}"
 
 
-def answer(found: dict[str, Any], base: str) -> str:
-    """Say which constructions beat the base, are level with it, and fall behind."""
+def lead(found: dict[str, Any], base: str) -> str:
+    """Say which constructions beat the base, and where."""
     ahead: dict[str, list[str]] = {}
     for run, numbers in found["runs"].items():
         for method, entry in numbers["differences"]["p_ppl"].items():
             if method != base and clear(entry) and entry["value"] < 0:
                 ahead.setdefault(method, []).append(run.replace("-", ", "))
+    leaders = [f"`{method}` ({'; '.join(runs)})" for method, runs in ahead.items()]
+    if not leaders:
+        return f"No construction beats `{base}` clear of zero in any run."
+    return f"Ahead of `{base}`, clear of zero: {', '.join(leaders)}."
+
+
+def answer(found: dict[str, Any], base: str) -> str:
+    """Say which constructions beat the base, are level with it, and fall behind."""
     together = {m: entry for m, entry in found["together"]["p_ppl"].items() if m != base}
     level = [f"`{m}`" for m, entry in together.items() if not clear(entry)]
     behind = [f"`{m}`" for m, entry in together.items() if clear(entry) and entry["value"] > 0]
-    leaders = [f"`{method}` ({'; '.join(runs)})" for method, runs in ahead.items()]
-    first = (
-        f"Ahead of `{base}`, clear of zero: {', '.join(leaders)}."
-        if leaders
-        else f"No construction beats `{base}` clear of zero in any run."
-    )
     return (
-        f"**{first}** Over all runs level with it: {', '.join(level) or 'none'}; behind it: "
+        f"**{lead(found, base)}** Over all runs level with it: {', '.join(level) or 'none'}; behind it: "
         f"{', '.join(behind) or 'none'}."
     )
 
