@@ -80,7 +80,7 @@ def page_differences(result: Result) -> Iterator[str]:
                 yield f"{page}: '{name}' shows numbers that {result.json} does not have"
             elif name in tables and there != fresh[name]:
                 yield f"{page}: '{name}' differs from {result.json}"
-    for name in tables.keys() - seen if result.all_shown else ():
+    for name in sorted(tables.keys() - seen) if result.all_shown else ():
         yield f"{result.json}: '{name}' is shown on no page ({', '.join(result.pages)})"
 
 
