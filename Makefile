@@ -18,7 +18,7 @@ export TOKENIZERS_PARALLELISM := false
 export HF_HUB_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types unit fuzz torture siege pins wheel format bench docs serve model clean
+.PHONY: help setup run test check lint types unit fuzz torture siege pins wheel format bench results docs serve model clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -74,6 +74,9 @@ format: $(READY) ## let ruff format and mend what it can
 
 bench: $(READY) ## the benchmarks, each against a named baseline in the same run, into benchmarks/RESULTS.md (LONG=1: all)
 	@$(BIN)/python benchmarks/run.py --data "$(DATA)" $(if $(LONG),--long)
+
+results: $(READY) ## make every result that is stale on DATA, and the pages that show it (hours; resumes)
+	@$(BIN)/python recipes/results.py --data "$(DATA)"
 
 model: $(READY) ## train the embedded English model on DATA (hours; goes on with the run in WORK)
 	@$(PIP) -e '.[model]'

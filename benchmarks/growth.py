@@ -1,13 +1,13 @@
 """How the time of a pair grows: exact with the vocabulary, cross with the candidates and with the length.
 
 Writes docs/figures/growth.json, from which `docs/figures/growth.py` draws. A run goes on where the last one
-stopped (`--again` begins anew). The vocabulary is that of the wide model (wide_model.py), cut to the
-likeliest tokens of each blank.
+stopped, unless that was made with other weights (`--again` begins anew).
+The vocabulary is that of the wide model (wide_model.py), cut to the likeliest tokens of each blank.
 """
 
 from __future__ import annotations
 
-import json
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +21,10 @@ from unmask.joints.registry import construct
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import Cloze, parse_braces
 from wide_model import wide_model
+
+sys.path.append(str(Path(__file__).parents[1] / "recipes"))
+
+from provenance import ALL, MADE, read, stamp, why_stale, write
 
 FOUND = Path(__file__).parents[1] / "docs" / "figures" / "growth.json"
 TEXT = "The {man} {is} playing in the park."
@@ -91,14 +95,15 @@ def measure(
 ) -> dict[str, Any]:
     """Measure what is not measured yet, and return it all."""
     found: dict[str, Any] = {"exact": {}, "candidates": {}, "length": {}}
-    if FOUND.exists() and not again:
-        found = json.loads(FOUND.read_text())
+    kept, made = read(FOUND), stamp(pair_head=True)
+    if not again and why_stale(kept.get(MADE, {}).get(ALL), made) is None:
+        found = kept
     found["machine"] = describe()
 
     def keep(part: str, key: int, work: Callable[[], dict[str, float]]) -> None:
         if str(key) not in found[part]:
             found[part][str(key)] = work()
-            FOUND.write_text(json.dumps(found, indent=1) + "\n")
+            write(FOUND, found, {ALL: made})
 
     mlm = unmask.load("english", device="cpu")
     watch, text = Watch(mlm), parse_braces(TEXT, mlm.vocabulary, mlm.window)

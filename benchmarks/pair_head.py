@@ -16,6 +16,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +178,7 @@ def measure(
             "passes": {"head": passes(mlm, pairs[:60]), "without": passes(plain, pairs[:20])},
             "exact": exact_errors({"head": mlm, "without": plain}, pairs, exact),
         }
-        print(json.dumps({name: found[name]}), flush=True)
+        print(json.dumps({name: found[name]}), file=sys.stderr, flush=True)
     return found
 
 
@@ -207,13 +208,14 @@ def main() -> None:
             for k in (0, *CANDIDATES)
         ]
         print(f"\n{name}\n\n" + table(("K", "KL, ridge", "KL, head and ridge"), rows))
+        print()
         for how in ("head", "without"):
             count = said["passes"][how]
-            print(f"passes per pair at auto, {how}: {sum(count) / len(count):.0f}")
+            print(f"- passes per pair at auto, {how}: {sum(count) / len(count):.0f}")
         for how, errors in said["exact"].items():
             if errors:
                 mean = sum(errors) / len(errors)
-                print(f"error of log q, {how}: mean {mean:.3f}, worst {max(errors):.3f} of {len(errors)}")
+                print(f"- error of log q, {how}: mean {mean:.3f}, worst {max(errors):.3f} of {len(errors)}")
 
 
 if __name__ == "__main__":

@@ -10,19 +10,20 @@ the tables of the page are rewritten from there (between `% beyond: NAME` and `%
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pages import markdown, renew
+from provenance import MADE, read, shown, stamp, write
 
 import unmask
 from unmask.cli.terminal import Ticker
 from unmask.evaluation.benchmarks.blanks import BlanksSettings, run_blanks
 from unmask.evaluation.benchmarks.blimp import run_blimp
-from unmask.evaluation.intervals import Estimate, shown
+from unmask.evaluation.intervals import Estimate
+from unmask.evaluation.intervals import shown as with_interval
 from unmask.evaluation.score_file import ScoreSettings
 
 ROOT = Path(__file__).parents[1]
@@ -81,7 +82,7 @@ def blimp_table(found: dict[str, Any]) -> str:
         [
             f"**{term}**" if term == "all" else term.replace("_", " "),
             f"{row['pairs']:,}",
-            *(shown(Estimate(**row[n]), 100) for n in names),
+            *(with_interval(Estimate(**row[n]), 100) for n in names),
         ]
         for term, row in found["accuracy"].items()
     ]
@@ -93,14 +94,40 @@ def blanks_table(asked: list[dict[str, Any]]) -> str:
     heads = ["data, blanks × texts", "method", "recall@1, %", "@5", "@10", "log-prob."]
     rows = []
     for row in asked:
-        cells = [shown(Estimate(**row["recall@1"]), 100)]
+        cells = [with_interval(Estimate(**row["recall@1"]), 100)]
         cells += [f"{100 * row[f'recall@{k}']['value']:.1f}" for k in (5, 10)]
-        cells.append("" if row["log_prob"] is None else shown(Estimate(**row["log_prob"]), 1, 2))
+        cells.append("" if row["log_prob"] is None else with_interval(Estimate(**row["log_prob"]), 1, 2))
         for name, scale, digits in (("recall_gain", 100, 1), ("gain", 1, 2)):
             told = row[name] is not None and row["method"] != "independent"
-            cells.append(shown(Estimate(**row[name]), scale, digits) if told else "")
+            cells.append(with_interval(Estimate(**row[name]), scale, digits) if told else "")
         rows.append([f"{row['data']}, {row['blanks']} × {row['sentences']:,}", row["method"], *cells])
     return markdown([*heads, "gain in recall@1", "in log-prob."], rows, left=2)
+
+
+def answer(rows: list[dict[str, Any]]) -> str:
+    """Say how often the first answer is right, and how much likelier the truth is, with the most texts."""
+    lines = []
+    for count in MANY:
+        here = [row for row in rows if row["blanks"] == count and row["data"] == "snli"]
+        most = max((row["sentences"] for row in here), default=0)
+        alone, joint = (
+            next((r for r in here if r["sentences"] == most and (r["method"] == "independent") == so), None)
+            for so in (True, False)
+        )
+        if alone is not None and joint is not None:
+            right = [100 * row["recall@1"]["value"] for row in (joint, alone)]
+            lines.append(
+                f"- **{count} words** are right at the first try in {right[0]:.1f} % of {most:,} texts by "
+                f"{joint['method']}, in {right[1]:.1f} % by independent predictions; their log-probability "
+                f"is {with_interval(Estimate(**joint['gain']), 1, 2)} nats higher."
+            )
+    gains = [row["gain"] for row in rows if row["method"] != "independent" and row["gain"] is not None]
+    below = sum(gain["low"] <= 0 for gain in gains if gain["low"] is not None)
+    lines.append(
+        f"- The true filling is likelier than by independent predictions, clear of chance, in "
+        f"{len(gains) - below} of {len(gains)} rows of the tables below."
+    )
+    return "\n".join(lines)
 
 
 RUNS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
@@ -117,6 +144,16 @@ def tables(kept: dict[str, Any]) -> dict[str, str]:
         rows = [row for name in RUNS if name.startswith(table) for row in kept.get(name, {}).get("rows", ())]
         if rows:
             made[table] = blanks_table(rows)
+    if "many" in made:
+        made["answer"] = answer([row for name in RUNS for row in kept.get(name, {}).get("rows", ())])
+    parts = kept.get(MADE, {})
+    for place, names in {
+        "source-blimp": ["blimp"],
+        "source-blanks": [n for n in RUNS if n != "blimp"],
+    }.items():
+        when = dict.fromkeys(shown(parts.get(name)) for name in names if name in kept)
+        if when:
+            made[place] = f"Made by `python recipes/beyond.py`: {'; '.join(when)}."
     return made
 
 
@@ -128,16 +165,16 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "beyond", help="where the records go")
     parser.add_argument("--only", nargs="+", choices=list(RUNS), default=list(RUNS))
-    parser.add_argument("--examples", type=int, default=50, help="pairs of each file of BLiMP")
+    parser.add_argument("--examples", type=int, default=200, help="pairs of each file of BLiMP")
     parser.add_argument("--ray", help="address of a Ray cluster, or local: one worker a core, of one thread")
     parser.add_argument("--tables", action="store_true", help="rewrite the page only")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     for name in () if options.tables else options.only:
+        made = stamp(pair_head=False)  # no method of these takes the head's guesses
         found = RUNS[name](options)
-        kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-        RESULTS.write_text(json.dumps(kept | {name: found}, indent=1) + "\n", encoding="utf-8")
-    kept = json.loads(RESULTS.read_text(encoding="utf-8"))
+        write(RESULTS, read(RESULTS) | {name: found}, {name: made})
+    kept = read(RESULTS)
     renew(ROOT / "docs" / "background" / "results-benchmarks.md", "beyond", tables(kept))
 
 

@@ -21,14 +21,15 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
-import json
 import random
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from encoders_text import pretraining_gains, sense_gains
 from pages import markdown, renew
+from provenance import MADE, read, shown, stamp, write
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs"
@@ -75,7 +76,7 @@ def main() -> None:
     """Do the parts that are asked for."""
     arguments = parse()
     out = arguments.out or RESULTS
-    found = results(out)
+    found = read(out)
     arguments.work.mkdir(parents=True, exist_ok=True)
     if arguments.estimate:
         estimate(arguments.data)
@@ -85,26 +86,35 @@ def main() -> None:
         if marks.items() <= found.get(part, {}).get("marks", {}).items() and not arguments.only:
             print(f"{part}: in {out.name} already", file=sys.stderr)
             continue
-        begun = time.monotonic()
+        begun, made = time.monotonic(), stamp(pair_head=False)
         done = {"isotropy": isotropy, "wsd": wsd}.get(part, tuned)(part, arguments)
-        found = results(out)  # anew: another process may have done another part meanwhile
+        found = read(out)  # anew: another process may have done another part meanwhile
         known = found.get(part, {})
         found[part] = known | done | {"marks": known.get("marks", {}) | marks}
         found[part]["seconds"] = round(time.monotonic() - begun)
         if arguments.examples:
             found[part]["examples"] = arguments.examples
-        out.write_text(json.dumps(found, indent=1) + "\n")
+        found = write(out, found, {part: made})
         print(f"{part}: {found[part]['seconds']} s", file=sys.stderr)
-    tables = {part: TABLES[part](found[part]) for part in found}
-    for name, table in tables.items():
+    made_tables = tables(found)
+    for name, table in made_tables.items():
         print(f"\n{name}\n\n{table}")
     if out == RESULTS:
-        renew(PAGES / "background" / "results-encoders.md", "encoders", tables)
+        renew(PAGES / "background" / "results-encoders.md", "encoders", made_tables)
 
 
-def results(out: Path) -> dict[str, Any]:
-    """Return what is there already."""
-    return dict(json.loads(out.read_text(encoding="utf-8"))) if out.exists() else {}
+def tables(found: dict[str, Any]) -> dict[str, str]:
+    """Return the tables of the page, from the parts that there are."""
+    parts = [part for part in PARTS if part in found]
+    when = {part: shown(found.get(MADE, {}).get(part)) for part in parts}
+    if len(set(when.values())) > 1:
+        told = "; ".join(f"{part}: {said}" for part, said in when.items())
+    else:
+        told = "".join(set(when.values()))
+    source = {"source": f"Made by `python recipes/encoders.py`: {told}."} if parts else {}
+    texts = {"gains": pretraining_gains(found, [part for part in TASKS if part in found])} if parts else {}
+    texts |= {"senses": sense_gains(found["wsd"])} if "wsd" in found else {}
+    return {part: TABLES[part](found[part]) for part in parts} | texts | source
 
 
 def parse() -> Any:

@@ -1,9 +1,17 @@
-"""Tables of results in the pages of the docs, between `% RECIPE: NAME` and `% end`."""
+"""Tables of results in the pages of the docs, between `% RECIPE: NAME` and `% end`.
+
+In README.md, which is not only read through Sphinx, the marks are comments of HTML: `<!-- RECIPE: NAME -->`
+and `<!-- end -->`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+ENDS = ("% end", "<!-- end -->")
+MARK = re.compile(r"(?:% |<!-- )(?P<recipe>[\w-]+): (?P<name>\S+)(?: -->)?")
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
@@ -14,14 +22,39 @@ def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int =
 
 def renew(page: Path, recipe: str, tables: Mapping[str, str]) -> None:
     """Put the tables of a recipe between their marks; those of no mark are left out."""
-    kept, inside = [], False
-    for line in page.read_text(encoding="utf-8").splitlines():
-        if line == "% end":
-            inside = False
+    text = renewed(page.read_text(encoding="utf-8"), recipe, tables)
+    page.write_text(text, encoding="utf-8")
+
+
+def renewed(text: str, recipe: str, tables: Mapping[str, str]) -> str:
+    """Return the text of a page with the tables of a recipe between their marks."""
+    kept: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        inside = inside and line not in ENDS
         if not inside:
             kept.append(line)
-        name = line.removeprefix(f"% {recipe}: ")
-        if name != line and name in tables:
+        name = marked(line, recipe)
+        if name in tables:
             kept += ["", tables[name], ""]
             inside = True
-    page.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    return "\n".join(kept) + "\n"
+
+
+def shown(text: str, recipe: str) -> Iterator[tuple[str, str]]:
+    """Go through the names of a page's marks for a recipe, each with what stands there."""
+    name, inside = None, list[str]()
+    for line in text.splitlines():
+        if line in ENDS and name is not None:
+            yield name, "\n".join(inside).strip()
+            name = None
+        elif name is not None:
+            inside.append(line)
+        else:
+            name, inside = marked(line, recipe), []
+
+
+def marked(line: str, recipe: str) -> str | None:
+    """Return the name of the table that a line marks the place of, None if it is no mark of the recipe."""
+    found = MARK.fullmatch(line)
+    return found["name"] if found and found["recipe"] == recipe else None

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,11 @@ from unmask.models.embedded import embedded
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import Cloze, parse_braces
 from unmask.text.support import Support
+
+sys.path.append(str(Path(__file__).parents[2] / "recipes"))
+
+from pages import markdown, renew
+from provenance import ALL, MADE, shown, stamp, write
 
 HERE = Path(__file__).parent
 TOKENS = 1500
@@ -60,9 +66,27 @@ def main() -> None:
     counts = [k for k in (16, 32, 64, 128, 256, 512, 1024) if k < tokens] + [tokens]
     found = measure(mlm, clozes, counts)
     found |= {"model": mlm.name, "tokens": tokens, "texts": [c.filled(c.truth or ()) for c in clozes]}
-    (HERE / "cross_error.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    found = write(HERE / "cross_error.json", found, {ALL: stamp(pair_head=True)})
     draw(found)
+    renew(HERE.parent / "background" / "cross-conditionals.md", "cross_error", tables(found))
     print(json.dumps({k: v for k, v in found.items() if k != "texts"}, indent=1))
+
+
+def tables(found: dict[str, Any]) -> dict[str, str]:
+    """Return the table of the page: the error of log q of the true pair under `ag` against K."""
+    rows = [
+        [f"error of log q, {name}", *(f"{value:.3f}" for value in found["log_q_error"][f"{name} ag"])]
+        for name in COLOURS
+    ]
+    rows.append(
+        [
+            "KL of a conditional, learned, as reported",
+            *(f"{value:.3f}" for value in found["left_out"]["learned"]),
+        ]
+    )
+    rows.append(["the same, true", *(f"{value:.3f}" for value in found["unevaluated"]["learned"])])
+    told = f"Made by `python docs/figures/cross_error.py`: {shown(found.get(MADE, {}).get(ALL))}."
+    return {"errors": f"{markdown(['K', *map(str, found['K'])], rows)}\n\n{told}"}
 
 
 def likeliest(mlm: unmask.MaskedLM, cloze: Cloze) -> Supports:

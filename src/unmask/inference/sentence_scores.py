@@ -71,6 +71,9 @@ class SentenceScore:
     log_probs: tuple[float, ...]
     ranks: tuple[int, ...] | None = None
     """Each token's rank at its place, 1 for the likeliest; None where a token has more than one place."""
+    by_order: tuple[float, ...] = ()
+    """The sentence's log-probability in each of the orders that were averaged; the average of the first n of
+    them is what n orders give."""
 
     @property
     def log_prob(self) -> float:
@@ -304,4 +307,5 @@ def _score(answers: Sequence[list[Answer]]) -> SentenceScore:
     if len(answers) == 1:
         (only,) = answers
         return SentenceScore(tuple(a.log_prob for a in only), tuple(a.likelier + 1 for a in only))
-    return SentenceScore(mixture([[a.log_prob for a in line] for line in answers]))
+    log_probs = [[a.log_prob for a in line] for line in answers]
+    return SentenceScore(mixture(log_probs), by_order=tuple(sum(line) for line in log_probs))

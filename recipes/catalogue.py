@@ -1,0 +1,181 @@
+"""The catalogue of results: one entry each. `recipes/results.py` makes them and holds the pages to them.
+
+A new result is one entry. Its recipe writes the JSON by `provenance.write`, and has `tables(found)`, which
+returns Markdown by the name of its place on the pages (`% MARK: NAME`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+BACKGROUND = "docs/background"
+DATA = ("--data", "{data}")
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One file of results.
+
+    Attributes:
+        name: what --only calls it.
+        json: the file in docs/figures.
+        command: what makes it, after `python`, from the root; {data}, {work} and {parts} are filled in.
+        tables: the file with `tables(found)`; with `document(found)`, too, if there is a document.
+        mark: the first word of its marks on the pages; None if it has a figure only.
+        pages: those that show its tables.
+        figures: scripts that draw it.
+        document: a file that is made of it as a whole.
+        minutes: its parts, and about how long each takes on two idle cores.
+        pair_head: whether a new pair head makes it stale.
+        weights: whether new weights make it stale; a study of training or of reliability stands as it is.
+        all_shown: whether every table has to be on a page.
+    """
+
+    name: str
+    json: str
+    command: tuple[str, ...]
+    tables: str = ""
+    mark: str | None = None
+    pages: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+    document: str | None = None
+    minutes: Mapping[str, float] = field(default_factory=lambda: {"all": 10.0})
+    pair_head: bool = False
+    weights: bool = True
+    all_shown: bool = True
+
+
+def _recipe(name: str, *arguments: str) -> tuple[str, ...]:
+    return (f"recipes/{name}.py", *arguments, *DATA, "--work", f"{{work}}/{name}")
+
+
+def _pages(*names: str) -> tuple[str, ...]:
+    return tuple(f"{BACKGROUND}/{name}.md" for name in names)
+
+
+BEYOND: dict[str, Any] = {
+    "json": "beyond.json",
+    "tables": "recipes/beyond.py",
+    "mark": "beyond",
+    "pages": _pages("results-benchmarks"),
+    "figures": ("docs/figures/beyond.py",),
+}
+ENCODERS: dict[str, Any] = {
+    "json": "encoders.json",
+    # the names of its runs tell weights apart, and the runs of the twin outlive new ones
+    "command": ("recipes/encoders.py", "--only", "{parts}", *DATA),
+    "tables": "recipes/encoders.py",
+    "mark": "encoders",
+    "pages": _pages("results-encoders"),
+}
+BENCHMARKS: dict[str, Any] = {
+    "json": "benchmarks.json",
+    "command": ("benchmarks/run.py", "--only", "{parts}", *DATA),
+    "tables": "benchmarks/run.py",
+    "mark": "benchmarks",
+    "pages": (
+        *_pages("speed", "forward-passes", "pair-head", "several-blanks", "training-study"),
+        *("docs/how-to/many-texts.md", "docs/how-to/serve.md"),
+    ),
+    "document": "benchmarks/RESULTS.md",
+    "pair_head": True,
+    "all_shown": False,
+}
+
+RESULTS: tuple[Result, ...] = (
+    Result(
+        "table",
+        "table.json",
+        _recipe("table", "--ray", "local"),
+        tables="recipes/table.py",
+        mark="table",
+        pages=(*_pages("results-constructions", "results-full-tables"), "README.md"),
+        figures=("docs/figures/table.py",),
+        minutes={"all": 310},
+        pair_head=True,
+    ),
+    Result(
+        "blimp",
+        command=_recipe("beyond", "--ray", "local", "--only", "{parts}"),
+        minutes={"blimp": 60},
+        **BEYOND,
+    ),
+    Result(
+        "blanks",
+        command=_recipe("beyond", "--ray", "local", "--only", "{parts}"),
+        minutes={"blanks-snli": 20, "blanks-xsum": 30, "many-2": 40, "many-3": 40},
+        **BEYOND,
+    ),
+    Result(
+        "fine-tuning",
+        minutes={"sentiment": 23, "snli": 31, "rte": 16, "wikigold": 17, "wnut17": 10},
+        **ENCODERS,
+    ),
+    Result("wsd", minutes={"wsd": 15}, **ENCODERS),
+    Result("isotropy", minutes={"isotropy": 6}, **ENCODERS),
+    Result(
+        "cross-error",
+        "cross_error.json",
+        ("docs/figures/cross_error.py",),
+        tables="docs/figures/cross_error.py",
+        mark="cross_error",
+        pages=_pages("cross-conditionals"),
+        pair_head=True,
+    ),
+    Result(
+        "perplexity",
+        "bits_per_byte.json",
+        _recipe("bits_per_byte", "--only", "{parts}"),
+        tables="recipes/bits_per_byte.py",
+        mark="bits_per_byte",
+        pages=(*_pages("results-perplexity"), "docs/how-to/compare-with-causal-models.md"),
+        minutes={"snli": 8, "xsum": 20, "wikipedia": 25},
+    ),
+    Result(
+        "tasks",
+        "tasks_study.json",
+        _recipe("tasks_study", "--only", "{parts}"),
+        tables="recipes/tasks_study.py",
+        mark="tasks_study",
+        pages=_pages("results-tasks"),
+        minutes={"entities": 30, "sentiment": 40, "rte": 25},
+        pair_head=True,
+    ),
+    Result(
+        "speed",
+        minutes={
+            **{"startup": 2, "fill": 1, "forward": 3, "solver": 3, "exact-pair": 4, "memory": 4},
+            **{"scoring": 2, "training": 5},
+        },
+        **BENCHMARKS,
+    ),
+    Result(
+        "long-benchmarks",
+        minutes={"cross": 30, "blocks": 10, "wide-exact": 5, "cross-wide": 10, "pair-head": 25},
+        **BENCHMARKS,
+    ),
+    Result("load", minutes={"load": 3}, **BENCHMARKS),
+    Result("growth", minutes={"growth": 6}, **BENCHMARKS | {"figures": ("docs/figures/growth.py",)}),
+    Result(
+        "compatibility",
+        "compatibility.json",
+        _recipe("compatibility"),
+        tables="recipes/compatibility.py",
+        mark="compatibility",
+        pages=_pages("compatibility-study"),
+        weights=False,
+    ),
+    Result(
+        "reliability",
+        "reliability.json",
+        ("tests/fuzz/campaign.py",),
+        tables="recipes/reliability.py",
+        mark="reliability",
+        pages=_pages("reliability"),
+        weights=False,
+    ),
+)
