@@ -17,7 +17,7 @@ from english import sentences as snli_sentences
 from torch.nn import functional
 
 from unmask.training.corpus import Corpus, Document
-from unmask.training.eval import SEED, score_alone, spread_rows
+from unmask.training.eval import SEED, score, spread_rows
 from unmask.training.forward import Gathering, predicted, token_logits
 from unmask.training.masking import IGNORED, Masking, Unigram, Vocabulary
 from unmask.training.packing import Marks, Packing
@@ -63,7 +63,7 @@ def losses_by_token(
         found[f"{file.name}: tokens per word"] = per_word
         for share in SHARES:
             items = spread_rows(source, source.rows(), rows, vocabulary, unigram, Masking(share))
-            loss = score_alone(model, gathering, {file.name: items})[file.name].loss
+            loss = score(model, gathering, {file.name: items})[file.name].loss
             found[f"{file.name}: nats per token, {share:.0%} masked"] = loss
             found[f"{file.name}: nats per token × tokens per word, {share:.0%} masked"] = loss * per_word
     return found
