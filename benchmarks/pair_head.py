@@ -13,6 +13,7 @@ Neighbouring blanks of sentences from the files given: SNLI's dev.tsv and a file
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import random
@@ -29,15 +30,17 @@ from unmask.inference.cross import cross_conditionals
 from unmask.inference.exact import exact_conditionals
 from unmask.inference.kernel_ridge import KernelRidge
 from unmask.inference.pair_guess import PairGuess
-from unmask.inference.sentences import Reader
+from unmask.inference.sentences import Reader, Sentence
 from unmask.inference.tree import tree_joint
 from unmask.joints.registry import construct
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 LONGEST = 60
+REACH = 3
 CANDIDATES = (8, 16, 32, 64, 128)
 DRAWN = 256
+SEED = 3
 
 
 def texts_of(path: Path) -> list[str]:
@@ -49,22 +52,54 @@ def texts_of(path: Path) -> list[str]:
     return sorted({row[name] for row in rows for name in ("premise", "hypothesis")})
 
 
-def neighbours(mlm: unmask.MaskedLM, texts: list[str], blanks: int, count: int, seed: int) -> list[Cloze]:
+def neighbours(
+    mlm: unmask.MaskedLM, texts: list[str], blanks: int, count: int, seed: int, longest: int = LONGEST
+) -> list[Cloze]:
     """Draw sentences with so many neighbouring tokens masked."""
     rng, reader, found = random.Random(seed), Reader(mlm), []
     for text in rng.sample(texts, len(texts)):
-        tokens = reader(text).tokens[: LONGEST - 2]
+        tokens = reader(text).tokens[: longest - 2]
         if len(tokens) < blanks + 2:
             continue
         sentence = reader.of_ids(tokens)
         first = rng.randrange(len(sentence) - blanks + 1)
-        places = sentence.positions[first : first + blanks]
-        ids = [mlm.vocabulary.mask_id if i in places else t for i, t in enumerate(sentence.ids)]
-        truth = tuple(sentence.ids[p] for p in places)
-        found.append(Cloze(tuple(ids), places, ("",) * (blanks + 1), mlm.vocabulary, truth))
+        found.append(_masked(mlm, sentence, sentence.positions[first : first + blanks]))
         if len(found) == count:
             break
     return found
+
+
+def across(mlm: unmask.MaskedLM, texts: list[str], token: str, count: int, seed: int) -> list[Cloze]:
+    """Draw texts with two blanks that hold the same token among the same neighbours, around a token.
+
+    The neighbours are `REACH` tokens on either side, and occur once before the token and once behind it.
+    """
+    rng, reader, found = random.Random(seed), Reader(mlm), []
+    between = mlm.tokenizer.convert_tokens_to_ids(token)
+    for text in rng.sample(texts, len(texts)):
+        sentence = reader(text)
+        tokens = sentence.tokens
+        if tokens.count(between) != 1:
+            continue
+        middle = tokens.index(between)
+        places: dict[tuple[int, ...], list[int]] = {}
+        for n in range(REACH, len(tokens) - REACH):
+            if abs(n - middle) > REACH:
+                places.setdefault(tokens[n - REACH : n + REACH + 1], []).append(n)
+        pairs = [p for p in places.values() if len(p) == 2 and p[0] < middle < p[1]]
+        if pairs:
+            a, b = rng.choice(pairs)
+            found.append(_masked(mlm, sentence, (sentence.positions[a], sentence.positions[b])))
+        if len(found) == count:
+            break
+    return found
+
+
+def _masked(mlm: unmask.MaskedLM, sentence: Sentence, places: tuple[int, ...]) -> Cloze:
+    """Return the sentence with these positions masked, and what stood there."""
+    ids = [mlm.vocabulary.mask_id if i in places else t for i, t in enumerate(sentence.ids)]
+    truth = tuple(sentence.ids[p] for p in places)
+    return Cloze(tuple(ids), places, ("",) * (len(places) + 1), mlm.vocabulary, truth)
 
 
 @torch.inference_mode()
@@ -161,23 +196,34 @@ def _truth(cloze: Cloze) -> tuple[list[int], list[int]]:
     return [a], [b]
 
 
-def measure(
-    files: list[str], model: str, pair_head: str, count: int, exact: int, seed: int = 3
-) -> dict[str, Any]:
-    """Measure all of it on each file."""
-    mlm = unmask.load(model, device="cpu", pair_head=pair_head)
-    plain = unmask.load(model, device="cpu", pair_head=None)
-    found: dict[str, Any] = {"count": count}
-    for name, path in (file.split("=", 1) for file in files):
+def measure_gap(mlm: unmask.MaskedLM, texts: list[str], given: argparse.Namespace) -> dict[str, Any]:
+    """Measure the gap by the number of neighbouring blanks, and around a token if one is given."""
+    found: dict[str, Any] = {
+        str(n): gap(mlm, neighbours(mlm, texts, n, given.count, SEED, given.longest)) for n in (2, 3, 4)
+    }
+    if given.across is not None:
+        pairs = across(mlm, texts, given.across, given.count, SEED)
+        if not pairs:
+            raise SystemExit(f"no text has the same {2 * REACH + 1} tokens on both sides of {given.across!r}")
+        found[f"2, across {given.across} ({len(pairs)} texts)"] = gap(mlm, pairs)
+    return found
+
+
+def measure(given: argparse.Namespace) -> dict[str, Any]:
+    """Measure on each file: the gap and, unless only that is wanted, all the rest."""
+    mlm = unmask.load(given.model, device="cpu", pair_head=given.pair_head)
+    plain = unmask.load(given.model, device="cpu", pair_head=None)
+    found: dict[str, Any] = {"count": given.count}
+    for name, path in (file.split("=", 1) for file in given.data):
         texts = texts_of(Path(path))
-        by_blanks = {n: gap(mlm, neighbours(mlm, texts, n, count, seed)) for n in (2, 3, 4)}
-        pairs = neighbours(mlm, texts, 2, count, seed + 1)
-        found[name] = {
-            "gap": by_blanks,
-            "completion": completion(mlm, pairs[:24]),
-            "passes": {"head": passes(mlm, pairs[:60]), "without": passes(plain, pairs[:20])},
-            "exact": exact_errors({"head": mlm, "without": plain}, pairs, exact),
-        }
+        found[name] = {"gap": measure_gap(mlm, texts, given)}
+        if not given.gap_only:
+            pairs = neighbours(mlm, texts, 2, given.count, SEED + 1, given.longest)
+            found[name] |= {
+                "completion": completion(mlm, pairs[:24]),
+                "passes": {"head": passes(mlm, pairs[:60]), "without": passes(plain, pairs[:20])},
+                "exact": exact_errors({"head": mlm, "without": plain}, pairs, given.exact),
+            }
         print(json.dumps({name: found[name]}), file=sys.stderr, flush=True)
     return found
 
@@ -189,18 +235,23 @@ def main() -> None:
     options.add_argument("--pair-head", default="auto")
     options.add_argument("--count", type=int, default=400)
     options.add_argument("--exact", type=int, default=25, help="Pairs per file with exact conditionals.")
+    options.add_argument("--longest", type=int, default=LONGEST, help="Tokens of a text, with special ones.")
+    options.add_argument("--across", metavar="TOKEN", help="Also two blanks that belong together around it.")
+    options.add_argument("--gap-only", action="store_true", help="Measure the gap and nothing else.")
     given = options.parse_args()
     print(f"## The pair head\n\n{describe()}\n")
-    found = measure(given.data, given.model, given.pair_head, given.count, given.exact)
+    found = measure(given)
     rows = []
     for name in (file.split("=", 1)[0] for file in given.data):
         for blanks, said in found[name]["gap"].items():
             whole = said["chain"] - said["independent"]
             shares = [f"{(said[how] - said['independent']) / whole:.2f}" for how in ("head", "tree")]
             numbers = [f"{said[how]:.2f}" for how in ("independent", "head", "tree", "chain")]
-            rows.append((name, str(blanks), *numbers, *shares))
+            rows.append((name, blanks, *numbers, *shares))
     head = ("text", "blanks", "independent", "head", "tree", "chain", "share, head", "share, tree")
     print(table(head, rows))
+    if given.gap_only:
+        return
     for name in (file.split("=", 1)[0] for file in given.data):
         said = found[name]
         rows = [

@@ -10,7 +10,7 @@ import toy
 from unmask.errors import UsageError
 from unmask.inference.sentences import Reader
 from unmask.models.pair_head import FILE, FORMAT, read_pair_head
-from unmask.training.distill import DistillSettings, distill
+from unmask.training.distill import DistillSettings, _choose_texts, distill
 from unmask.training.pair_data import PairData, choose_blanks, collect, contexts_of
 
 
@@ -42,6 +42,15 @@ def test_blanks_are_distinct_tokens_of_the_text(length):
         assert len(blanks) >= 2
         assert blanks == sorted(set(blanks))
         assert 0 <= blanks[0] <= blanks[-1] < length
+
+
+def test_a_sequence_of_half_the_longest_length_is_read_whole(mlm_of):
+    """The dots of a reaction separate molecules, not sentences."""
+    reader, reaction = Reader(mlm_of("bert")), "CC(=O)O.CCO>>CCOC(C)=O"
+    tokens = list(reader(reaction).tokens)
+    contexts = contexts_of(reader, [reaction] * 40, 2 * len(tokens), random.Random(0))
+    assert len(tokens) > 4
+    assert contexts == [tokens] * 40
 
 
 def test_contexts_are_cut_to_the_longest_length(mlm_of, texts):
@@ -148,6 +157,15 @@ def test_other_settings_are_refused(distilled, corpus, checkpoint):
 def test_bad_settings_are_refused(changes, named):
     with pytest.raises(UsageError, match=named):
         DistillSettings(**{"corpora": ("a=b",), **changes})
+
+
+def test_few_held_out_texts_are_asked_about_with_several_sets_of_blanks(tmp_path):
+    (tmp_path / "few.txt").write_text("\n".join(f"text number {n}" for n in range(60)))
+    chosen = _choose_texts(settings(tmp_path / "few.txt", "no model", texts=200, eval_texts=50))
+    assert {name: len(texts) for name, texts in chosen.items()} == {"held-out": 50, "train": 200}
+    assert len(set(chosen["held-out"])) == 10
+    assert len(set(chosen["train"])) == 50
+    assert not set(chosen["held-out"]) & set(chosen["train"])
 
 
 def test_a_corpus_too_small_is_refused(tmp_path, checkpoint):

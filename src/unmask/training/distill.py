@@ -174,9 +174,15 @@ def _choose_texts(settings: DistillSettings) -> dict[str, list[str]]:
         )
     rng.shuffle(kept)
     held_out = min(settings.eval_texts, max(FEWEST_TEXTS // 4, len(kept) // 10))
-    rest = kept[held_out:]
-    again = [rest[n % len(rest)] for n in range(settings.texts)]  # few texts: other blanks in each of them
-    return {"held-out": kept[:held_out], "train": again}
+    return {
+        "held-out": _repeated(kept[:held_out], settings.eval_texts),
+        "train": _repeated(kept[held_out:], settings.texts),
+    }
+
+
+def _repeated(texts: list[str], count: int) -> list[str]:
+    """Return so many texts; few come again and again, with other blanks each time."""
+    return [texts[n % len(texts)] for n in range(count)]
 
 
 def _sample(texts: Iterable[str], count: int, rng: random.Random) -> list[str]:
