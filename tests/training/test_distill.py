@@ -128,8 +128,9 @@ def test_a_fit_goes_on_from_another_head(distilled, corpus, checkpoint, tmp_path
     further = distill(settings(corpus, checkpoint("bert"), **short), tmp_path / "further")
     fresh = distill(settings(corpus, checkpoint("bert"), **short | {"init_from": ""}), tmp_path / "fresh")
     best = min(entry["held_out"] for entry in distilled.history)
-    assert further.history[0]["held_out"] == pytest.approx(best, rel=0.05)
-    assert fresh.history[0]["held_out"] > 1.1 * best
+    lost, learned = further.history[0]["held_out"] - best, fresh.history[0]["held_out"] - best
+    assert learned > 0
+    assert abs(lost) < learned / 10
 
 
 def test_a_head_of_another_shape_is_no_start(distilled, corpus, checkpoint, tmp_path):
