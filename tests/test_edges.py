@@ -9,6 +9,7 @@ import unmask
 from unmask import PairConditionals, Support, UnmaskError, UsageError, construct
 from unmask.evaluation.sentences import read_sentences
 from unmask.memory import is_out_of_memory, parse_bytes
+from unmask.models.load import load_language_model
 from unmask.text.lines import read_lines
 
 LOGITS = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -202,6 +203,21 @@ class TestFoundByTheCampaign:
         mlm = mlm_of("bert")
         with pytest.raises(UsageError, match="pair_head"):
             unmask.load(mlm.model, mlm.tokenizer, pair_head=3)
+
+    @pytest.mark.parametrize("text", ["", "  "])
+    @pytest.mark.parametrize("architecture", ["bert", "roberta"])
+    def test_nothing_to_score_behind_a_prefix(self, mlm_of, text: str, architecture: str) -> None:
+        with pytest.raises(UsageError, match="it is empty"):
+            unmask.score_sentences(text, "chain", mlm=mlm_of(architecture), prefix="the man")
+
+    def test_a_model_type_that_is_no_word(self, tmp_path) -> None:
+        (tmp_path / "config.json").write_text('{"model_type": {}}')
+        with pytest.raises(UnmaskError, match="model_type"):
+            load_language_model(str(tmp_path))
+
+    def test_the_home_of_nobody(self) -> None:
+        with pytest.raises(UsageError, match="home directory"):
+            read_sentences("text=~no such user/texts.txt")
 
     def test_a_support_of_quantized_ids(self) -> None:
         ids = torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)

@@ -79,13 +79,21 @@ def find_file(data: str) -> tuple[str, Path]:
         raise UsageError(f"expected data as snli=DIR, xsum=FILE, text=FILE or hub:NAME, got '{data}'")
     path = Path(where)
     with errors_in_one_line(path):
-        path = path.expanduser()
+        path = _at_home(path)
         if kind == "snli" and path.is_dir():
             path = _dev_file(path)
         if not path.is_file():
             what = "is a directory: name a file in it" if path.is_dir() else "does not exist: check the path"
             raise UsageError(f"{path} {what}")
     return kind, path
+
+
+def _at_home(path: Path) -> Path:
+    """Return a path with ~ or ~NAME at its start replaced by that user's home."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise UsageError(f"{path}: there is no home directory of that name: write the path out") from None
 
 
 def _dev_file(directory: Path) -> Path:

@@ -14,7 +14,7 @@ from unmask.errors import UsageError
 from unmask.inference.causal_scores import make_sentence_scorer
 from unmask.inference.model_conditionals import PAIR_CANDIDATES
 from unmask.inference.query import check_progress
-from unmask.inference.scorable import TextReader
+from unmask.inference.scorable import Scorable, TextReader
 from unmask.inference.sentence_scores import DISTRIBUTIONS, SentenceScore, check_orders, check_scores
 from unmask.inference.sentences import Sentence
 from unmask.lazy import require
@@ -205,7 +205,7 @@ def _join(context: str, text: str, spaced: bool, *, after: bool = False) -> str:
 
 
 def _sentence(read: TextReader, number: int, text: str, prefix: str, suffix: str) -> Sentence:
-    found = read(text, prefix=prefix, suffix=suffix)
+    found = read(text, prefix=prefix, suffix=suffix) if text.strip() else Scorable(None, 0)
     if found.sentence is None:
         raise UsageError(f"text {number + 1} can't be scored: {found.note or 'it is empty'}")
     return found.sentence

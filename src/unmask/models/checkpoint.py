@@ -171,11 +171,11 @@ def is_causal(source: str | Path) -> bool:
     except (OSError, ValueError):
         kept = config_directory(str(source)) if HUB_NAME.match(str(source)) else None
         return kept is not None and kept != Path(source) and is_causal(kept)
-    if not isinstance(config, dict) or config.get("model_type") in KNOWN:
+    kind = config.get("model_type") if isinstance(config, dict) else None
+    if not isinstance(kind, str) or kind in KNOWN:
         return False
     from transformers.models.auto import modeling_auto as auto
 
-    kind = config.get("model_type")
     masked = kind in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     return kind in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not masked
 
