@@ -1,11 +1,14 @@
 """What the fuzz suite (tests/fuzz) found, each in a plain test of its own."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
 from torch.distributions import kl_divergence
 
 import unmask
+from tiny import save_tiny
 from unmask import PairConditionals, Support, UnmaskError, UsageError, construct
 from unmask.evaluation.sentences import read_sentences
 from unmask.memory import is_out_of_memory, parse_bytes
@@ -214,6 +217,36 @@ class TestFoundByTheCampaign:
         (tmp_path / "config.json").write_text('{"model_type": {}}')
         with pytest.raises(UnmaskError, match="model_type"):
             load_language_model(str(tmp_path))
+
+    def test_tokens_without_numbers(self) -> None:
+        with pytest.raises(UsageError, match="dense tensor"):
+            Support(torch.arange(3)).indices(torch.empty(2, device="meta", dtype=torch.long))
+
+    @pytest.mark.parametrize("candidates", [[2], 2.5, 0, "all"])
+    def test_candidates_of_a_sentence_score(self, mlm_of, candidates: object) -> None:
+        with pytest.raises(UsageError, match="candidates"):
+            unmask.score_sentences("the man", "ag-chain", mlm=mlm_of("bert"), candidates=candidates)
+
+    @pytest.mark.parametrize("name", ["per", "support"])
+    def test_words_that_are_arrays(self, mlm_of, name: str) -> None:
+        with pytest.raises(UsageError, match=name):
+            unmask.score_sentences("the man", mlm=mlm_of("bert"), **{name: np.array([])})
+
+    def test_more_sweeps_than_anybody_waits_for(self) -> None:
+        table = PairConditionals.from_logits([[0.0, 1.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]])
+        with pytest.raises(UsageError, match="sweeps"):
+            construct("ag", table, sweeps=10**9)
+
+    def test_an_engine_that_is_no_word(self) -> None:
+        with pytest.raises(UsageError, match="engine"):
+            unmask.load(engine=np.array([[1, 2]]))
+
+    def test_a_config_with_null_for_a_number(self, tmp_path) -> None:
+        save_tiny("bert", tmp_path)
+        config = json.loads((tmp_path / "config.json").read_text())
+        (tmp_path / "config.json").write_text(json.dumps(config | {"layer_norm_eps": None}))
+        with pytest.raises(UnmaskError, match="layer_norm_eps"):
+            unmask.load(str(tmp_path))
 
     def test_the_home_of_nobody(self) -> None:
         with pytest.raises(UsageError, match="home directory"):

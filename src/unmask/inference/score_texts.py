@@ -25,7 +25,7 @@ from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.text.support import Support
 from unmask.text.vocabulary import Vocabulary
-from unmask.values import Text
+from unmask.values import Text, Whole, Word
 
 if TYPE_CHECKING:
     import pandas
@@ -146,10 +146,9 @@ def score_sentences(
     around = list(zip(_for_each("prefix", prefix, given), _for_each("suffix", suffix, given), strict=True))
     check_scores([metric])
     check_orders([metric], orders)
-    if per not in ("sentence", "word", "token"):
-        raise UsageError(f"unknown per='{per}': expected sentence, word or token")
-    if support not in ("all", "words"):
-        raise UsageError(f"unknown support '{support}': sentences are scored over all or words")
+    candidates = Whole(1).check("candidates", candidates)
+    Word(("sentence", "word", "token")).check("per", per)
+    Word(("all", "words")).check("support", support)
     lm = load() if mlm is None else mlm if isinstance(mlm, CausalLM) else check_mlm(mlm)
     if isinstance(lm, CausalLM) and any(after for _, after in around):
         raise UsageError(f"'{lm.name}' is a causal language model, which sees no suffix: leave it out")

@@ -17,7 +17,9 @@ from unmask.values import Real, Spec, Whole, one_of
 Tolerance = Annotated[
     float | None, Spec(Real(above=0), "The norm of the gradient at which the solver stops.")
 ]
-Sweeps = Annotated[int, Spec(Whole(0), "Sweeps before Newton's method takes over.")]
+MOST_SWEEPS = 10_000
+"""Newton's method takes over long before, where sweeps crawl."""
+Sweeps = Annotated[int, Spec(Whole(0, MOST_SWEEPS), "Sweeps before Newton's method takes over.")]
 
 
 @cache

@@ -31,7 +31,7 @@ def check_config(directory: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise RunError(f"'{path}' can't be read (it is no JSON object): take another copy")
     for name, kind in KINDS.items():
-        if config.get(name) is not None:
+        if name in config:
             try:
                 kind.read(config[name])
             except ValueError as error:

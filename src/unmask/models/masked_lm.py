@@ -106,8 +106,8 @@ class MaskedLM:
             pair_head: the file that `unmask distill` made for these weights; `auto` takes
                 `pair_head.safetensors` beside them, if it is there, and None takes none.
         """
-        if engine not in ("auto", "transformers"):
-            raise UsageError(f"unknown engine '{engine}': expected auto or transformers")
+        if not isinstance(engine, str) or engine not in ("auto", "transformers"):
+            raise UsageError(f"unknown engine {shown(engine)}: expected auto or transformers")
         place = locate(str(source))
         opened = open_light(place) if engine == "auto" else None
         if opened is None:

@@ -31,14 +31,7 @@ class Support:
     def __post_init__(self) -> None:
         ids = self.ids
         whole = isinstance(ids, Tensor) and not (ids.is_floating_point() or ids.is_complex())
-        if (
-            not whole
-            or ids.ndim != 1
-            or ids.dtype == torch.bool
-            or ids.is_meta
-            or ids.is_quantized
-            or ids.layout != torch.strided
-        ):
+        if not whole or ids.ndim != 1 or ids.dtype == torch.bool or not _is_readable(ids):
             raise UsageError("expected the ids of a support as a dense tensor of whole numbers, [tokens]")
 
     def __len__(self) -> int:
@@ -147,6 +140,10 @@ class Support:
     def indices(self, tokens: int | str | Sequence[int | str] | Tensor) -> Tensor:
         """Return the indices of one token or of many, in the shape in which they came."""
         if isinstance(tokens, Tensor):
+            if not _is_readable(tokens):
+                raise UsageError(
+                    "expected tokens as a dense tensor of whole numbers, got one of another kind"
+                )
             found = self._looked_up(tokens)
             if found is not None:
                 return found
@@ -155,3 +152,8 @@ class Support:
         if isinstance(tokens, str) or not isinstance(tokens, Sequence):
             return torch.tensor(self.index(tokens))
         return torch.tensor([self.index(t) for t in tokens], dtype=torch.long)
+
+
+def _is_readable(tensor: Tensor) -> bool:
+    """Whether a tensor's numbers are there to be read as they are."""
+    return not (tensor.is_meta or tensor.is_quantized) and tensor.layout == torch.strided
