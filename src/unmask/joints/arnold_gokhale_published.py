@@ -17,12 +17,12 @@ from torch import Tensor
 
 from unmask.diagnostics import SolverDiagnostics, SolverResult
 from unmask.joints.arnold_gokhale import Quotient
-from unmask.joints.options import MOST_SWEEPS
 from unmask.kernels.zermelo import round_of
 from unmask.tables.pair_conditionals import EVERYTHING, PairConditionals
 from unmask.values import Spec, Whole
 
-Rounds = Annotated[int, Spec(Whole(1, MOST_SWEEPS), "Rounds of the published iteration.")]
+MOST_ROUNDS = 1_000_000
+Rounds = Annotated[int, Spec(Whole(1, MOST_ROUNDS), "Rounds of the published iteration.")]
 
 
 class ArnoldGokhalePublished(Quotient):
