@@ -72,7 +72,7 @@ def why_stale(recorded: Mapping[str, str] | None, now: Mapping[str, str]) -> str
 def shown(recorded: Mapping[str, str] | None) -> str:
     """Say in a few words when and with which weights something was made."""
     if not recorded:
-        return "date and weights not recorded"
+        return "made with earlier weights; date not recorded"
     head = f", pair head {_short(recorded['pair_head'])}" if "pair_head" in recorded else ""
     return f"{recorded['date']}, weights {_short(recorded['weights'])}{head}"
 
