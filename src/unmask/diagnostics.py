@@ -80,7 +80,8 @@ class Diagnostics:
     Attributes:
         conditionals: where they come from: `tables` (given), `exact` (every token), `cross` (some tokens, the
             others completed), `grid`, `chain`, `tree` or `product`.
-        passes: forward passes of the model.
+        passes: forward passes of the model; a partial pass counts by its share of the text's positions.
+        partial_passes: how many passes computed the two blanks and what is near, the rest of the text frozen.
         candidates: tokens per blank that the model was asked about; None where that means nothing.
         completion: how the other tokens were completed, `learned` or `plain`.
         completion_error: how far the completions are from the model's own conditionals.
@@ -100,6 +101,7 @@ class Diagnostics:
 
     conditionals: str = "tables"
     passes: int = 0
+    partial_passes: int = 0
     candidates: int | None = None
     completion: str | None = None
     completion_error: CompletionError | None = None

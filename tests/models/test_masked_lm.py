@@ -15,7 +15,8 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, BertForMaskedLM, P
 
 from tiny import WINDOW, save_tiny, sentence
 from unmask.errors import RunError, UsageError
-from unmask.models.masked_lm import MaskedLM, choose_device
+from unmask.models.device import choose_device
+from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress
 from unmask.text.cloze import parse_blanks
 

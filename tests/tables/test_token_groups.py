@@ -109,8 +109,22 @@ def test_samples_of_a_joint_over_cells_follow_it():
 def test_cells_keep_those_apart_first_and_gather_like_with_like():
     log_m = torch.tensor([0.3, 0.02, 0.25, 0.04, 0.21, 0.08, 0.1]).log()
     groups = TokenGroups.by_probability(log_m, torch.tensor([2, 0]), 2)
-    assert groups.counts.tolist() == [1, 1, 3, 2]
-    assert groups.group_of.tolist() == [1, 3, 0, 3, 2, 2, 2]
+    assert groups.counts.tolist() == [1, 1, 1, 4]  # 0.21 has as much of m^(3/4) as the other four
+    assert groups.group_of.tolist() == [1, 3, 0, 3, 2, 3, 3]
     torch.testing.assert_close(
         groups.spread(groups.mean(log_m.double())), log_m.double(), atol=1e-7, rtol=0
     )  # the tilt is m's own
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 30.0])
+@pytest.mark.parametrize(("tokens", "groups"), [(5, 5), (6, 5), (40, 5), (400, 32), (3, 8)])
+def test_no_group_is_empty_however_the_mass_is_spread(spread, tokens, groups):
+    log_m = spread * torch.randn(tokens, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    made = TokenGroups.by_probability(log_m, torch.tensor([0]), groups)
+    assert len(made) == 1 + min(groups, tokens - 1)
+    assert int(made.counts.min()) >= 1
+    lowest, highest = (
+        torch.stack([pick(log_m[made.group_of == n]) for n in range(1, len(made))])
+        for pick in (torch.min, torch.max)
+    )
+    assert bool((lowest[:-1] >= highest[1:]).all())  # a likelier token is never in a later group

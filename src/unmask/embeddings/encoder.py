@@ -21,10 +21,11 @@ from torch import Tensor
 
 from unmask.embeddings.layers import STATIC, Layers, choose_layers
 from unmask.models.checkpoint import open_encoder
+from unmask.models.device import choose_device
 from unmask.models.embedded import locate, weights_digest
 from unmask.models.light import open_light
 from unmask.models.light.tokenizer import LightTokenizer
-from unmask.models.masked_lm import choose_device, window_of
+from unmask.models.window import window_of
 from unmask.progress import Progress, silent
 from unmask.text.reading import Reader, Reading
 

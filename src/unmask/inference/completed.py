@@ -14,32 +14,34 @@ from torch import Tensor
 from unmask.inference.exact import decoded
 from unmask.inference.kernel_ridge import KernelRidge
 from unmask.inference.pair_guess import PairGuess
+from unmask.inference.partial_states import PartialStates
 from unmask.inference.query import Completion
 from unmask.models.masked_lm import MaskedLM
 from unmask.tables.token_groups import TokenGroups
 from unmask.text.support import Support
 
+COLUMN_MEMBERS = 16
+"""Tokens of a group whose logits a completed row has; a row from a pass has all."""
+
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One blank: its tokens, how they are gathered, and which of them the model is asked about.
+    """One blank: its tokens, and which of them the model is asked about.
 
     Attributes:
         support: the tokens that it may hold.
         alone: log m of each, [tokens].
-        groups: how they are gathered.
         likely, random: the evaluated tokens, as indices into the support.
         stands_for: how many tokens that are not evaluated each random one stands for, [random].
-        members: how many tokens of a group stand for it, beside those of it that were evaluated.
+        named: the tokens that were asked for by name, as indices into the support.
     """
 
     support: Support
     alone: Tensor
-    groups: TokenGroups
     likely: Tensor
     random: Tensor
     stands_for: Tensor
-    members: int
+    named: Tensor
 
     @property
     def evaluated(self) -> Tensor:
@@ -57,13 +59,16 @@ class Judgement(NamedTuple):
 
     Attributes:
         divergence: the mean KL divergence of the model's conditionals from the completed ones.
-        shift: by how much that moves log x of likely tokens under `ag`.
+        shift: by how much that, and the error of partial passes, moves log x of likely tokens under `ag`, or
+            of those asked for by name if that is more.
         source: where the two come from, as `Diagnostics.estimated_from` says it.
+        partial: the part of the shift that comes from partial passes.
     """
 
     divergence: float
     shift: float
     source: str
+    partial: float = 0.0
 
 
 class CompletedConditionals:
@@ -71,6 +76,8 @@ class CompletedConditionals:
 
     Attributes:
         judgement: how good the completion is; None where nothing is completed, or nothing is known of it.
+        log_mean: log of the mean conditional of the asked blank over the evaluated tokens, weighted by m and
+            by how many tokens each stands for, [asked tokens]; None where there is none.
     """
 
     def __init__(
@@ -78,16 +85,18 @@ class CompletedConditionals:
         mlm: MaskedLM,
         filled: Side,
         asked: Side,
-        states: Tensor,
+        known: PartialStates,
         completion: Completion,
         guess: PairGuess | None = None,
     ) -> None:
-        """`states` are those at the asked blank for the evaluated tokens, [evaluated, features]."""
+        """`known` are the states at the asked blank for the evaluated tokens."""
+        states = known.states
         self._mlm, self._filled, self._asked, self._states = mlm, filled, asked, states
         self._guess = guess
         self._fit: KernelRidge | None = None
         self._spread = 1.0
         self.judgement: Judgement | None = None
+        self.log_mean: Tensor | None = None
         if not filled.open:
             return  # nothing to complete
         if len(states) < 2 and completion == "learned":  # nothing to learn from
@@ -106,29 +115,38 @@ class CompletedConditionals:
             self._fit = KernelRidge(points, states - guessed)
             left_out = (self._fit.left_out + guessed)[judged]
             without, _ = decoded(mlm, left_out.to(states.dtype), asked.support)
-        self.judgement = _judge(filled, asked, judged, truth, without)
+        self.log_mean = _log_mean(filled, truth)
+        corrected, _ = decoded(mlm, known.left_out, asked.support)
+        self.judgement = _judge(filled, asked, judged, truth, without, known.whole, corrected)
 
-    def table(self) -> tuple[Tensor, Tensor]:
-        """Return log-probabilities [filled groups, asked groups], and the normalisers [filled groups]."""
-        mlm, asked, groups = self._mlm, self._asked, self._filled.groups
+    def table(self, groups: TokenGroups, columns: TokenGroups, members: int) -> tuple[Tensor, Tensor]:
+        """Return log-probabilities [filled groups, asked groups], and the normalisers [filled groups].
+
+        Args:
+            groups: how the tokens of the filled blank are gathered.
+            columns: how those of the asked blank are.
+            members: how many tokens of a group stand for it, beside those of it that were evaluated.
+        """
+        mlm, filled, asked = self._mlm, self._filled, self._asked
         if self._guess is not None and not len(self._states):
-            guessed = self._guess.of_groups(self._filled.support, groups, self._filled.members)
-            return decoded(mlm, guessed, asked.support, asked.groups)
-        needed, group = _members(self._filled)
-        where = torch.full((len(self._filled.support),), -1)
-        where[self._filled.evaluated] = torch.arange(len(self._states))
+            guessed = self._guess.of_groups(filled.support, groups, members)
+            return decoded(mlm, guessed, asked.support, columns)
+        needed, group = _members(filled, groups, members)
+        where = torch.full((len(filled.support),), -1)
+        where[filled.evaluated] = torch.arange(len(self._states))
         known = where[needed] >= 0
         states = self._states[where[needed[known]]]
+        known_rows, known_z = decoded(mlm, states, asked.support, columns)
+        rows = known_rows.new_empty(len(needed), known_rows.shape[1])
+        log_z = known_z.new_empty(len(needed))
+        rows[known], log_z[known] = known_rows, known_z
         if self._fit is None and self._guess is None:
-            known_rows, known_z = decoded(mlm, states, asked.support, asked.groups)
-            rows = asked.groups.mean(asked.alone).to(known_rows).repeat(len(needed), 1)
-            log_z = known_z.mean().repeat(len(needed))
-            rows[known], log_z[known] = known_rows, known_z
+            rows[~known], log_z[~known] = columns.mean(asked.alone).to(rows), known_z.mean()
         else:
-            every = torch.empty(len(needed), states.shape[1], dtype=states.dtype, device=states.device)
-            every[known] = states
-            every[~known] = self._completed(needed[~known]).to(states.dtype)
-            rows, log_z = decoded(mlm, every, asked.support, asked.groups)
+            completed = self._completed(needed[~known]).to(states.dtype)
+            rows[~known], log_z[~known] = decoded(
+                mlm, completed, asked.support, columns, members=COLUMN_MEMBERS
+            )
         if groups.ungrouped:
             return rows, log_z
         return _mean_rows(rows, group, len(groups)), _mean(log_z, group, len(groups))
@@ -151,8 +169,16 @@ class CompletedConditionals:
         return embeddings if self._guess is None else self._guess.points(embeddings, guessed, self._spread)
 
 
-def _judge(filled: Side, asked: Side, judged: slice, truth: Tensor, without: Tensor) -> Judgement:
-    """Compare conditionals with their completions, both as log-probabilities.
+def _judge(
+    filled: Side,
+    asked: Side,
+    judged: slice,
+    truth: Tensor,
+    without: Tensor,
+    whole: Tensor,
+    corrected: Tensor,
+) -> Judgement:
+    """Compare conditionals with their completions, all as log-probabilities.
 
     Args:
         filled: the blank that holds the contexts.
@@ -160,6 +186,8 @@ def _judge(filled: Side, asked: Side, judged: slice, truth: Tensor, without: Ten
         judged: which of the evaluated contexts were left out.
         truth: the conditionals of all evaluated contexts, [evaluated, asked tokens].
         without: the completed ones of those left out, [judged, asked tokens].
+        whole: which of the evaluated contexts had a whole pass; the others had a partial one.
+        corrected: what these would have been corrected to after a partial one, [whole, asked tokens].
     """
     p = truth.exp()
     m = asked.alone.float().exp()
@@ -167,28 +195,59 @@ def _judge(filled: Side, asked: Side, judged: slice, truth: Tensor, without: Ten
     if not len(stands_for):  # no random sample: all that were evaluated alike
         stands_for = p.new_full((len(without),), (len(filled.support) - len(filled.evaluated)) / len(without))
     divergences = (p[judged] * (truth[judged] - without)).sum(1)
-    x, y = (-asked.alone.float()).exp(), (-filled.alone[filled.evaluated].float()).exp()
-    weight = (x[None, :] + y[:, None]).reciprocal_()
+    log_m = filled.alone[filled.evaluated].to(p)
+    weight = ((-asked.alone.to(p)).exp()[None, :] + (-log_m).exp()[:, None]).reciprocal_()
     wrong = stands_for @ ((without.exp() - p[judged]) * weight[judged])
+    by_partial = torch.zeros_like(wrong)
+    if len(whole) < len(p):
+        by_partial = _wrong_by_partial(p, weight, log_m, whole, corrected)
     p *= weight
     total = (p.sum(0) + stands_for @ p[judged]).clamp_min(torch.finfo(p.dtype).tiny)
     divergence = float(stands_for @ divergences / stands_for.sum())
-    return Judgement(divergence, float((m * (wrong / total).abs()).sum()), "left-out candidates")
+
+    def size(wrong: Tensor) -> float:
+        shifts = (wrong / total).abs()
+        named = shifts[asked.named.to(shifts.device)].mean() if len(asked.named) else 0.0
+        return max(float(m @ shifts), float(named))
+
+    return Judgement(divergence, size(wrong + by_partial), "left-out candidates", size(by_partial))
 
 
-def _members(side: Side) -> tuple[Tensor, Tensor]:
+def _wrong_by_partial(p: Tensor, weight: Tensor, log_m: Tensor, whole: Tensor, corrected: Tensor) -> Tensor:
+    """Return by how much the weighted sum of conditionals over partial passes is wrong, [asked tokens].
+
+    A ratio estimate: the relative error of that sum over the tokens with a whole pass, as if these had been
+    drawn in proportion to sqrt(m), times the sum over the others.
+    """
+    share = (-log_m[whole] / 2).softmax(0)
+    exact = p[whole]
+    relative = (share @ ((corrected.exp() - exact) * weight[whole])) / (
+        share @ (exact * weight[whole])
+    ).clamp_min(torch.finfo(p.dtype).tiny)
+    partial = torch.ones(len(p), dtype=torch.bool, device=p.device)
+    partial[whole] = False
+    return relative * (p[partial] * weight[partial]).sum(0)
+
+
+def _log_mean(filled: Side, log_rows: Tensor) -> Tensor:
+    """Return log of the mean of the evaluated tokens' conditionals [evaluated, asked tokens]."""
+    weight = filled.alone[filled.evaluated].to(log_rows)
+    weight[len(filled.likely) :] += filled.stands_for.to(weight).log1p()
+    return (log_rows + weight[:, None]).logsumexp(0).log_softmax(0)
+
+
+def _members(side: Side, groups: TokenGroups, members: int) -> tuple[Tensor, Tensor]:
     """Return the tokens whose conditionals make up the groups', and the group of each.
 
     A token alone is its group's only one. A group has those that were evaluated, and `members` others spread
     evenly over it.
     """
-    groups = side.groups
     if groups.ungrouped:
         every = torch.arange(len(side.support))
         return every, every
     chosen = torch.zeros(len(side.support), dtype=torch.bool)
     chosen[side.evaluated] = True
-    chosen[groups.representatives(side.members)] = True
+    chosen[groups.representatives(members)] = True
     needed = chosen.nonzero()[:, 0]
     return needed, groups.group_of[needed]
 

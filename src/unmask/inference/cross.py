@@ -13,10 +13,10 @@ pair of conditionals over all V tokens, and every joint made from it a distribut
   token that it answers for.
 
 The completed tables are never formed in full. The likeliest tokens of a blank, and all those asked for by
-name, have a row or a column of their own; the others are gathered into groups of like probability
-(`unmask.tables.token_groups`); `Resolution` says how many. A group's row is the mean of the conditionals of
-its members, evaluated or predicted, a few of them standing for all: that mean is what the sums over unlikely
-contexts consist of. (With no candidates it is what the pair head predicts for their mean embedding.)
+name, have a row or a column of their own; the others are gathered into groups
+(`unmask.inference.resolution`). A group's row is the mean of the conditionals of its members, evaluated or
+predicted, a few of them standing for all: that mean is what the sums over unlikely contexts consist of. (With
+no candidates it is what the pair head predicts for their mean embedding.)
 
 How far the completion may be trusted is measured, not assumed, by leaving out each evaluated token in turn
 (of the random part of the sample, where there is one) and completing it from the others. `diagnostics` has
@@ -27,37 +27,43 @@ How far the completion may be trusted is measured, not assumed, by leaving out e
   log q(a, b) = log S(a, b) - log(x_a + y_b), S of likely pairs is known, and an error d(a|b) in the
   conditionals moves log x_a by sum_b d(a|b) / (x_a + y_b) over sum_b p(a|b) / (x_a + y_b). With x = 1/m(a),
   y = 1/m(b) and the left-out sample standing for all unevaluated b this is a number for each a; the estimate
-  is its mean size under m, on the worse of the two sides. Against exact tables it erred on the safe side.
-
-With `auto` candidates K starts at 64 and doubles while the estimated error is above a tolerance.
+  is its mean size under m, or over the tokens asked for by name if that is more, on the worse of both sides.
 
 A model with a pair head (`unmask.models.pair_head`) has a guess at every state from the pass with both blank.
-The regression then learns what is left of it, from the embedding and the guess itself, and `auto` starts at 8
-candidates. With no candidates at all (K = 0) the guesses are the answer: one pass, and the error estimates
-are those that the head had on held-out text at this distance.
+The regression then learns what is left of it, from the embedding and the guess itself. With no candidates at
+all (K = 0) the guesses are the answer: one pass, and the error estimates are those that the head had on
+held-out text at this distance.
+
+With `auto` candidates K starts at 64 (with a pair head at 8) and doubles while the estimated error is above a
+tolerance. Where the engine knows the model's layers, only the first 16 candidates per side have a whole pass;
+all others have a partial one, corrected by what the 16 teach (`unmask.inference.partial_states`). The error
+of that is part of the estimate, and where it is most of it, the whole passes double instead.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
 from unmask.diagnostics import CompletionError, Diagnostics
 from unmask.errors import UsageError
-from unmask.inference.completed import CompletedConditionals, Side
+from unmask.inference.completed import CompletedConditionals, Judgement, Side
 from unmask.inference.exact import Supports, answers, check_pair
 from unmask.inference.pair_guess import PairGuess, check_has_head
+from unmask.inference.partial_states import PartialStates
 from unmask.inference.query import Completion
+from unmask.inference.resolution import ASKED, PREDICTED
 from unmask.inference.shared_passes import Fillings, Steps, masked_states, run_together
 from unmask.inference.weighted_sampling import draw
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.tables.pair_conditionals import PairConditionals
-from unmask.tables.token_groups import TokenGroups
 from unmask.text.cloze import Cloze
 
 LIKELY_SHARE = 3 / 8
@@ -65,21 +71,30 @@ LIKELY_SHARE = 3 / 8
 FIRST_CANDIDATES = 64
 FIRST_WITH_HEAD = 8
 MOST_CANDIDATES = 512
+WHOLE_PASSES, MOST_WHOLE = 16, 256
+"""Candidates per blank that have a whole pass where the others have a partial one: at first, and at most."""
 TOLERANCE = 0.06
 """Nats of `estimated_error` down to which `auto` doubles the candidates."""
 
 
-class Resolution(NamedTuple):
-    """How finely a table is cut: the tokens with a row of their own, the groups of the others, and how many
-    tokens of a group stand for it, beside those of it that were evaluated."""
-
-    ungrouped: int
-    groups: int
-    members: int
+Sides: TypeAlias = tuple[Side, Side]
 
 
-ASKED, PREDICTED = Resolution(1024, 32, 8), Resolution(128, 32, 16)
-"""Of a table with candidates, and of one without: no finer than the completion's own error."""
+class Effort(NamedTuple):
+    """How many tokens per blank the model is asked about, and how many of these by a whole pass."""
+
+    candidates: int
+    whole: int
+
+    def more(self, worst: Judgement, partial: bool, most: int) -> Effort | None:
+        """Return what `auto` goes on to, by where the error comes from; None if this is the most."""
+        if partial and worst.partial > worst.shift / 2 and self.whole < min(MOST_WHOLE, self.candidates):
+            return self._replace(whole=2 * self.whole)
+        if self.candidates >= min(MOST_CANDIDATES, most):
+            return None
+        doubled = 2 * self.candidates
+        wanted = min(max(doubled, FIRST_CANDIDATES) if partial else doubled, most)
+        return Effort(wanted, self.whole if partial else wanted)
 
 
 def cross_conditionals(
@@ -110,12 +125,13 @@ def cross_steps(
         cloze: a text with two blanks.
         supports: the tokens that A and B may hold.
         candidates: how many tokens to evaluate at each side, from 1 to the size of the support, or 0 with a
-            pair head; `auto` takes 64 (with a pair head 8), then twice as many while the estimated error is
-            above the tolerance, 512 at the most.
+            pair head, each by a whole pass; `auto` takes 64 (with a pair head 8), then twice as many while
+            the estimated error is above the tolerance, 512 at the most, and most of them by partial passes.
         completion: how to complete the others, `plain` or `learned`.
         include: token ids that must be among those evaluated at A and at B.
         ungrouped: how many of the likeliest tokens of each blank have a row or a column of their own; by
-            default 1,024, or 128 if the model is asked about none.
+            default those that hold 95 % of the mass, from 256 to 1,024, or 128 if the model is asked about
+            none.
         tolerance: the estimated error of log q, in nats, that `auto` is content with.
         seed: of the random part of the sample.
         states: the model's states at the blanks, both masked, [2, features], if they are known.
@@ -134,54 +150,65 @@ def cross_steps(
         raise UsageError(f"expected at least one token ungrouped, got {ungrouped}")
     cut = ASKED if wanted else PREDICTED
     if ungrouped is not None:
-        cut = cut._replace(ungrouped=ungrouped)
+        cut = cut._replace(least=ungrouped, most=ungrouped)
     if states is None:
         (states,) = masked_states(mlm, [cloze])
     alone = answers(mlm, states, supports)
     asker = _Asker(mlm, cloze)
     guesses = [None if head is None else PairGuess(mlm, cloze, states, n, 1 - n) for n in (0, 1)]
+    choose = functools.partial(_sides, supports, alone, completion, include, seed)
+    partial = auto and completion == "learned" and mlm.active_positions(cloze) is not None
+    effort = Effort(wanted, WHOLE_PASSES if partial else wanted)
     while True:
-        sides = _sides(supports, alone, wanted, completion, include, cut, seed)
-        unknown = asker.unknown(sides)
+        sides = choose(effort.candidates)
+        whole = choose(min(effort.whole, effort.candidates))
+        unknown = asker.unknown(sides, whole)
         if unknown:
             asker.learn(unknown, (yield unknown))
         a_given_b, b_given_a = (
-            CompletedConditionals(mlm, sides[n], sides[1 - n], asker(n, sides[n]), completion, guesses[n])
+            CompletedConditionals(
+                mlm, sides[n], sides[1 - n], asker(n, sides[n], whole[n]), completion, guesses[n]
+            )
             for n in (1, 0)
         )
         judgements = [found for found in (a_given_b.judgement, b_given_a.judgement) if found is not None]
         worst = max(judgements, key=attrgetter("shift"), default=None)
-        if not auto or wanted >= min(MOST_CANDIDATES, most) or worst is None or worst.shift <= tolerance:
+        if not auto or worst is None or worst.shift <= tolerance:
             break
-        wanted = min(2 * wanted, most)
+        further = effort.more(worst, partial, most)
+        if further is None:
+            break
+        effort = further
     a, b = sides
-    ungrouped_a, ungrouped_b = (int((side.groups.counts == 1).sum()) for side in sides)
+    a_groups, b_groups = cut.cut(a, a_given_b.log_mean), cut.cut(b, b_given_a.log_mean)
     diagnostics = Diagnostics(
         conditionals="cross",
-        candidates=wanted,
+        candidates=effort.candidates,
         completion=completion,
         seed=seed,
         passes=asker.passes + 1,
+        partial_passes=asker.partial_passes,
         completion_error=CompletionError(
             *(d.judgement and d.judgement.divergence for d in (a_given_b, b_given_a))
         ),
         estimated_error=worst and worst.shift,
         estimated_from=worst and worst.source,
-        ungrouped=(ungrouped_a, ungrouped_b),
+        ungrouped=(int((a_groups.counts == 1).sum()), int((b_groups.counts == 1).sum())),
         tolerance=tolerance if auto else None,
     )
-    (a_table, a_log_z), (b_table, b_log_z) = a_given_b.table(), b_given_a.table()
+    a_table, a_log_z = a_given_b.table(b_groups, a_groups, cut.members)
+    b_table, b_log_z = b_given_a.table(a_groups, b_groups, cut.members)
     made = PairConditionals(
         a_table.T.contiguous(),
         b_table,
-        a.groups.mean(a.alone),
-        b.groups.mean(b.alone),
+        a_groups.mean(a.alone),
+        b_groups.mean(b.alone),
         a_log_z,
         b_log_z,
         *supports,
         diagnostics,
-        a_groups=None if a.groups.ungrouped else a.groups,
-        b_groups=None if b.groups.ungrouped else b.groups,
+        a_groups=None if a_groups.ungrouped else a_groups,
+        b_groups=None if b_groups.ungrouped else b_groups,
         evaluated=(a.evaluated, b.evaluated),
         cloze=cloze,
     )
@@ -191,13 +218,12 @@ def cross_steps(
 def _sides(
     supports: Supports,
     alone: tuple[Tensor, Tensor],
-    candidates: int,
     completion: Completion,
     include: tuple[Sequence[int], Sequence[int]],
-    cut: Resolution,
     seed: int,
-) -> tuple[Side, Side]:
-    """Choose what to ask about each blank, and which tokens share a group.
+    candidates: int,
+) -> Sides:
+    """Choose what to ask about each blank.
 
     More candidates with the same seed hold all that fewer hold.
     """
@@ -210,12 +236,7 @@ def _sides(
         ranked = torch.cat([first, order[~torch.isin(order, first)]])
         likely = ranked[: max(share, len(first)) if candidates else 0]
         random, stands_for = draw(log_m.cpu(), likely, candidates - len(likely), generator)
-        single = ranked[: max(cut.ungrouped, len(likely), len(first))]
-        if len(support) <= 2 * cut.ungrouped:  # groups would save little
-            groups = TokenGroups.singletons(len(support))
-        else:
-            groups = TokenGroups.by_probability(log_m, single, cut.groups)
-        made.append(Side(support, log_m, groups, likely, random, stands_for, cut.members))
+        made.append(Side(support, log_m, likely, random, stands_for, first))
     return made[0], made[1]
 
 
@@ -224,34 +245,61 @@ class _Asker:
 
     def __init__(self, mlm: MaskedLM, cloze: Cloze) -> None:
         self._mlm, self._cloze = mlm, cloze
-        self._known: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
+        # by kind of pass, whole or partial, and by blank
+        self._known: dict[bool, tuple[dict[int, Tensor], ...]] = {kind: ({}, {}) for kind in (False, True)}
 
-    def unknown(self, sides: tuple[Side, Side]) -> list[Fillings]:
-        """Return what the model has not been asked yet about the sides' evaluated tokens."""
+    def unknown(self, sides: Sides, whole: Sides) -> list[Fillings]:
+        """Return what the model has not been asked yet about the sides' evaluated tokens.
+
+        Those of `whole` want a whole pass. If there are others, all want a partial one.
+        """
         asked = []
         for blank in (1, 0):
-            tokens = sides[blank].support.ids[sides[blank].evaluated].tolist()
-            new = [token for token in tokens if token not in self._known[blank]]
-            if new:
-                position = self._cloze.blanks[1 - blank]
-                asked.append(Fillings(self._cloze, blank, torch.tensor(new), position))
+            partial = [True] if len(sides[blank].evaluated) > len(whole[blank].evaluated) else []
+            for kind in (False, *partial):
+                side = sides[blank] if kind else whole[blank]
+                new = [token for token in _tokens(side) if token not in self._known[kind][blank]]
+                if new:
+                    position = self._cloze.blanks[1 - blank]
+                    asked.append(Fillings(self._cloze, blank, torch.tensor(new), position, kind))
         return asked
 
     def learn(self, asked: list[Fillings], states: list[Tensor]) -> None:
         """Keep the states that the model came to."""
         for one, found in zip(asked, states, strict=True):
             tokens = one.token_ids.tolist()
-            self._known[one.blank].update(zip(tokens, found.to(self._mlm.tables_on), strict=True))
+            known = self._known[one.partial][one.blank]
+            known.update(zip(tokens, found.to(self._mlm.tables_on), strict=True))
 
-    def __call__(self, blank: int, side: Side) -> Tensor:
-        """Return the states at the other blank for the side's evaluated tokens, [evaluated, features]."""
-        known = self._known[blank]
-        tokens = side.support.ids[side.evaluated].tolist()
+    def __call__(self, blank: int, side: Side, whole: Side) -> PartialStates:
+        """Return the states at the other blank for the side's evaluated tokens."""
+        tokens, exact = _tokens(side), self._states(False, blank, _tokens(whole))
+        if len(exact) == len(tokens):
+            every = torch.arange(len(tokens))
+            return PartialStates(self._states(False, blank, tokens), every, exact)
+        place = {token: n for n, token in enumerate(tokens)}
+        where = torch.tensor([place[token] for token in _tokens(whole)])
+        return PartialStates.corrected(self._states(True, blank, tokens), where, exact)
+
+    def _states(self, partial: bool, blank: int, tokens: list[int]) -> Tensor:
+        known = self._known[partial][blank]
         if not tokens:
             return torch.empty(0, self._mlm.output_layer.in_features, device=self._mlm.tables_on)
         return torch.stack([known[token] for token in tokens])
 
     @property
     def passes(self) -> int:
-        """How many texts the model has read."""
-        return sum(len(known) for known in self._known)
+        """How many texts the model has read, a partial pass counted by its share of the positions."""
+        active = self._mlm.active_positions(self._cloze) or []
+        share = len(active) / len(self._cloze.ids)
+        return sum(map(len, self._known[False])) + math.ceil(self.partial_passes * share)
+
+    @property
+    def partial_passes(self) -> int:
+        """How many partial passes it has made."""
+        return sum(map(len, self._known[True]))
+
+
+def _tokens(side: Side) -> list[int]:
+    """Return the ids of the tokens that the model is asked about."""
+    return [int(token) for token in side.support.ids[side.evaluated]]

@@ -102,15 +102,17 @@ def decoded(
     support: Support,
     groups: TokenGroups | None = None,
     *,
+    members: int | None = None,
     as_columns: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Return log-probabilities over the support [states, support] and the logits' normalisers [states].
 
-    `groups` gathers the tokens: [states, groups], what a single token of each has on the average.
+    `groups` gathers the tokens: [states, groups], what a single token of each has on the average. `members`
+    computes no more logits than so many of each group, which stand for the others.
     `as_columns` lays the table out [support, states].
     """
-    gather = None if groups is None or groups.ungrouped else _Gatherer(groups, mlm.tables_on)
-    decode = mlm.decoder(support.ids)
+    gather = None if groups is None or groups.ungrouped else _Gatherer(groups, members, mlm.tables_on)
+    decode = mlm.decoder(support.ids if gather is None else support.ids[gather.tokens])
     width = len(support) if groups is None else len(groups)
     shape = (width, len(states)) if as_columns else (len(states), width)
     table = torch.empty(shape, device=mlm.tables_on)
@@ -144,17 +146,29 @@ def lazy_table(
 
 
 class _Gatherer:
-    """Turns the logits of tokens into the log-probabilities of groups, and the logits' normalisers."""
+    """Turns the logits of tokens into the log-probabilities of groups, and the logits' normalisers.
 
-    def __init__(self, groups: TokenGroups, device: torch.device) -> None:
+    Attributes:
+        tokens: the tokens whose logits it wants, as indices into the support.
+    """
+
+    def __init__(self, groups: TokenGroups, members: int | None, device: torch.device) -> None:
         lead = int((groups.counts == 1).long().cumprod(0).sum())  # groups of one token come first
-        self._single = groups.order[:lead].to(device)
-        grouped = groups.order[lead:]
+        if members is None:
+            self.tokens = torch.arange(len(groups.order))
+            self._single = groups.order[:lead].to(device)
+        else:
+            shared = groups.representatives(members)
+            shared = shared[groups.group_of[shared] >= lead]
+            self.tokens = torch.cat([groups.order[:lead], shared])
+            self._single = torch.arange(lead, device=device)
         # a column for the mean over each group, and one for the sum over all tokens
-        self._sums = torch.zeros(len(groups.order), len(groups) - lead + 1)
-        self._sums[grouped, groups.group_of[grouped] - lead] = 1
-        self._sums[:, :-1] /= groups.counts[lead:]
-        self._sums[:, -1] = 1
+        group = groups.group_of[self.tokens]
+        known = torch.bincount(group, minlength=len(groups))
+        self._sums = torch.zeros(len(self.tokens), len(groups) - lead + 1)
+        row = (group >= lead).nonzero()[:, 0]
+        self._sums[row, group[row] - lead] = (1 / known[group[row]]).float()
+        self._sums[:, -1] = (groups.counts / known)[group]
         self._sums = self._sums.to(device)
 
     def __call__(self, logits: Tensor) -> tuple[Tensor, Tensor]:

@@ -25,12 +25,16 @@ Found = TypeVar("Found")
 
 
 class Fillings(NamedTuple):
-    """The tokens that one blank of a text holds in turn, and the position where the states are asked for."""
+    """The tokens that one blank of a text holds in turn, and the position where the states are asked for.
+
+    `partial` asks for partial passes (`MaskedLM.partial_states`) instead of whole ones.
+    """
 
     cloze: Cloze
     blank: int
     token_ids: Tensor
     position: int
+    partial: bool = False
 
 
 Steps: TypeAlias = Generator[list[Fillings], list[Tensor], Found]
@@ -68,7 +72,7 @@ def masked_states(mlm: MaskedLM, clozes: Sequence[Cloze]) -> list[Tensor]:
 def filled_states(mlm: MaskedLM, asked: Sequence[Fillings], progress: Progress = silent) -> list[Tensor]:
     """Return the states that each text's fillings come to, [tokens, features] each."""
     found: dict[int, Tensor] = {}
-    few = [n for n, one in enumerate(asked) if len(one.token_ids) < FILLINGS_ALONE]
+    few = [n for n, one in enumerate(asked) if len(one.token_ids) < FILLINGS_ALONE and not one.partial]
     for group in _grouped([len(asked[n].cloze.ids) for n in few]):
         members = [few[n] for n in group]
         if len(members) > 1:
@@ -78,7 +82,13 @@ def filled_states(mlm: MaskedLM, asked: Sequence[Fillings], progress: Progress =
             places = torch.tensor([one.position for one in parts]).repeat_interleave(torch.tensor(sizes))
             states = mlm.states_each(ids, places[:, None], progress)[:, 0]
             found.update(zip(members, states.split(sizes), strict=True))
-    return [found[n] if n in found else mlm.filled_states(*one, progress) for n, one in enumerate(asked)]
+    return [found[n] if n in found else _of_one_text(mlm, one, progress) for n, one in enumerate(asked)]
+
+
+def _of_one_text(mlm: MaskedLM, asked: Fillings, progress: Progress) -> Tensor:
+    if asked.partial:
+        return mlm.partial_states(*asked[:3])
+    return mlm.filled_states(*asked[:4], progress)
 
 
 def _grouped(keys: Sequence[Key]) -> list[list[int]]:

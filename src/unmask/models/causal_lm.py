@@ -15,8 +15,10 @@ from torch import Tensor
 
 from unmask.errors import RunError, UsageError
 from unmask.memory import parse_bytes, show_bytes
+from unmask.models.device import choose_device
 from unmask.models.in_memory import check_causal
-from unmask.models.masked_lm import DEFAULT_MEMORY, LARGEST_BATCH, choose_device, window_of
+from unmask.models.masked_lm import DEFAULT_MEMORY, LARGEST_BATCH
+from unmask.models.window import window_of
 from unmask.text.vocabulary import Vocabulary
 
 

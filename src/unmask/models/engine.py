@@ -69,13 +69,14 @@ class Layer:
         seen = (wanted @ x.transpose(1, 2)).softmax(-1) @ x  # [texts, heads * positions, features]
         seen = seen.unflatten(1, (self.heads, -1)).transpose(0, 1).flatten(1, 2)
         heard = (seen @ value.transpose(1, 2)).transpose(0, 1).flatten(1)
-        return self._feed((heard + self.value.bias).view(own.shape), own)
+        return self.feed((heard + self.value.bias).view(own.shape), own)
 
     def _attend(self, x: Tensor, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         heads = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (query, key, value))
-        return self._feed(scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2), x)
+        return self.feed(scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2), x)
 
-    def _feed(self, heard: Tensor, x: Tensor) -> Tensor:
+    def feed(self, heard: Tensor, x: Tensor) -> Tensor:
+        """Go on from what states x have heard by attention to the layer's result, of one shape all."""
         x = self.attention_norm(self.attended(heard).add_(x))
         normed: Tensor = self.norm(self.narrow(self.activation(self.widen(x))).add_(x))
         return normed

@@ -26,12 +26,15 @@ from torch import Tensor
 from unmask.errors import RunError, UsageError
 from unmask.memory import parse_bytes, show_bytes
 from unmask.models.checkpoint import open_checkpoint
+from unmask.models.device import choose_device
 from unmask.models.embedded import locate
 from unmask.models.engine import ROWS_IN_CACHE, Encoder, read_encoder
 from unmask.models.hooks import input_of, output_cut, output_given
 from unmask.models.light import open_light
 from unmask.models.light.tokenizer import LightTokenizer
 from unmask.models.pair_head import PairHead, find_pair_head
+from unmask.models.partial_pass import FrozenText, active_positions
+from unmask.models.window import positions_start, window_of
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze
 from unmask.text.vocabulary import Vocabulary
@@ -76,9 +79,9 @@ class MaskedLM:
         self.memory = parse_bytes(memory)
         self.output_layer = model.get_output_embeddings()
         self._check_known(tokenizer.mask_token_id)
-        self._positions_start = _positions_start(model)
+        self._positions_start = positions_start(model)
         self._accepts_positions = "position_ids" in inspect.signature(model.forward).parameters
-        self.window = _window(model.config, tokenizer, self._positions_start)
+        self.window = window_of(model, tokenizer)
         self._separable, self._offset, output_size = self._probe()
         self.vocabulary = Vocabulary(tokenizer, output_size)
 
@@ -199,6 +202,29 @@ class MaskedLM:
         self._check_known(int(token_ids.max()))
         return self._filled(self._encoder, cloze.ids, cloze.blanks[blank], token_ids, position, progress)
 
+    def active_positions(self, cloze: Cloze) -> list[int] | None:
+        """Return the positions that a partial pass of a text with two blanks computes; None if it can't."""
+        if self._encoder is None or len(cloze.blanks) != 2:
+            return None
+        return active_positions(len(cloze.ids), (cloze.blanks[0], cloze.blanks[1]))
+
+    @torch.inference_mode()
+    def partial_states(self, cloze: Cloze, blank: int, token_ids: Tensor) -> Tensor:
+        """Return nearly what `filled_states` does at the other blank, [tokens, features], by partial passes.
+
+        The rest of the text is frozen (`unmask.models.partial_pass`); `active_positions` says if it can be.
+        """
+        active = self.active_positions(cloze)
+        assert active is not None
+        assert self._encoder is not None
+        self._check_known(int(token_ids.max()))
+        changed = cloze.blanks[blank]
+        context = self._embedded(self._encoder, torch.tensor([cloze.ids]))[0]
+        frozen = FrozenText(self._encoder.layers, context, active, changed, cloze.blanks[1 - blank])
+        own = self._own_inputs(self._encoder, token_ids, changed)
+        size = self._texts_in_cache(self.batch_size(len(active)), len(active))
+        return self._headed(torch.cat([frozen(part) for part in own.split(size)]))
+
     @property
     def filled_by(self) -> str:
         """Whose work the passes are: `engine` (what is shared or not asked for is spared) or `plain`."""
@@ -294,12 +320,16 @@ class MaskedLM:
         """Run the texts that have each token at `changed` through the engine."""
         size = self._texts_in_cache(self.batch_size(len(text)), len(text))
         context = self._embedded(encoder, torch.tensor([text]))[0]
-        parts = token_ids[:, None].split(TOKENS_AT_ONCE)
-        own = torch.cat([self._embedded(encoder, part, changed)[:, 0] for part in parts])
+        own = self._own_inputs(encoder, token_ids, changed)
         batches = progress.over(own.split(size), total=len(own), size=len)
         asked = position % len(text)
         hidden = torch.cat([encoder(context, batch, changed, asked) for batch in batches])
         return self._headed(hidden)
+
+    def _own_inputs(self, encoder: Encoder, token_ids: Tensor, position: int) -> Tensor:
+        """Return what the first layer reads of each token at a position, [tokens, features]."""
+        parts = token_ids[:, None].split(TOKENS_AT_ONCE)
+        return torch.cat([self._embedded(encoder, part, position)[:, 0] for part in parts])
 
     def _embedded(self, encoder: Encoder, ids: Tensor, first: int = 0) -> Tensor:
         """Return what the first layer reads, [texts, length, features]; `first` is where the texts start."""
@@ -385,28 +415,6 @@ def _as_slice(ids: Tensor) -> Tensor | slice:
     return ids
 
 
-def choose_device(name: str) -> torch.device:
-    """Return the device of that name; `auto` takes CUDA or Apple's if there is one."""
-    if not isinstance(name, str):
-        raise UsageError(f"unknown device {shown(name)}: expected auto, cpu, cuda or mps")
-    if name == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    device: torch.device | None
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = None
-    if device is None or device.type not in ("cpu", "cuda", "mps"):
-        raise UsageError(f"unknown device '{name}': expected auto, cpu, cuda or mps")
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise UsageError("this machine has no CUDA device that torch can use: take --device cpu")
-    if device.type == "mps" and not torch.backends.mps.is_available():
-        raise UsageError("this machine has no Apple GPU that torch can use: take --device cpu")
-    return device
-
-
 def check_usable(model: Any, tokenizer: Any) -> None:
     """Refuse what is no module with an output layer, or no tokenizer with a mask; `load` says more."""
     if not isinstance(model, torch.nn.Module) or not hasattr(model, "get_output_embeddings"):
@@ -420,24 +428,3 @@ def check_usable(model: Any, tokenizer: Any) -> None:
 
 def _same(one: Tensor | None, other: Tensor) -> bool:
     return one is not None and one.shape == other.shape and torch.allclose(one, other, atol=1e-4)
-
-
-def _positions_start(model: Any) -> int:
-    """Return the number of the first position: 0, or 2 in RoBERTa's family, which keeps some for padding."""
-    for name, module in model.named_modules():
-        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
-            return int(module.padding_idx) + 1
-    return 0
-
-
-def window_of(model: Any, tokenizer: Any) -> int:
-    """Return how many tokens a model reads at once, special ones included."""
-    return _window(model.config, tokenizer, _positions_start(model))
-
-
-def _window(config: Any, tokenizer: Any, positions_start: int) -> int:
-    positions = getattr(config, "max_position_embeddings", None)
-    limits = [int(tokenizer.model_max_length)]
-    if positions is not None and positions > 0:
-        limits.append(int(positions) - positions_start)
-    return min(limits)

@@ -19,6 +19,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+EVENNESS = 0.75
+"""The power of m that groups share evenly: with 1 the long tail is one group, with 0 all have one size."""
+
 
 @dataclass(frozen=True, eq=False)
 class TokenGroups:
@@ -49,7 +52,8 @@ class TokenGroups:
         Args:
             log_m: the log-probability of every token, [tokens].
             ungrouped: the tokens that stay by themselves; their groups come first, in this order.
-            groups: the number of groups for the others, equally many tokens in each.
+            groups: the number of groups for the others, an equal share of the sum of m^(3/4) in each: finer
+                where tokens weigh more, and yet some for the long tail.
         """
         log_m = log_m.detach().double().cpu()
         single = torch.zeros(len(log_m), dtype=torch.bool)
@@ -58,7 +62,7 @@ class TokenGroups:
         others = order[~single[order]]
         group_of = torch.empty(len(log_m), dtype=torch.long)
         group_of[ungrouped] = torch.arange(len(ungrouped))
-        for number, members in enumerate(others.tensor_split(min(groups, len(others)) or 1)):
+        for number, members in enumerate(others.tensor_split(_edges(log_m[others], groups))):
             group_of[members] = len(ungrouped) + number
         counts = torch.bincount(group_of).double()
         even = TokenGroups(group_of, counts, torch.zeros_like(log_m))
@@ -108,3 +112,17 @@ class TokenGroups:
         if self.ungrouped:
             return log_values
         return log_values[self.group_of.to(log_values.device)] + self.log_within.to(log_values.device)
+
+
+def _edges(log_m: Tensor, groups: int) -> Tensor:
+    """Return where to cut falling log-probabilities [tokens] into groups, none empty, [groups - 1]."""
+    tokens = len(log_m)
+    groups = max(1, min(groups, tokens))
+    steps = torch.arange(1, groups)
+    if not len(steps):
+        return steps
+    mass = (EVENNESS * (log_m - log_m[0])).exp().cumsum(0)
+    edges = torch.searchsorted(mass, mass[-1] * steps / groups)
+    # a token for each: the n-th cut is after the one before, and leaves one for each group to come
+    edges = (edges - steps).clamp_min(0).cummax(0).values + steps
+    return torch.minimum(edges, tokens - groups + steps)

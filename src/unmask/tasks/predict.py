@@ -14,9 +14,10 @@ from typing import Any
 import torch
 
 from unmask.errors import UsageError
+from unmask.models.device import choose_device
 from unmask.models.light import open_light_tuned
 from unmask.models.light.tokenizer import LightTokenizer
-from unmask.models.masked_lm import choose_device, window_of
+from unmask.models.window import window_of
 from unmask.progress import Progress, silent
 from unmask.tasks import examples as files
 from unmask.tasks import schemes

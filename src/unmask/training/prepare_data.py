@@ -16,7 +16,7 @@ import numpy as np
 
 from unmask.errors import UsageError
 from unmask.models.embedded import locate
-from unmask.models.masked_lm import window_of
+from unmask.models.window import window_of
 from unmask.training import init_model
 from unmask.training.batches import Corruption, MixedRows, RowSource
 from unmask.training.corpus import Corpus, corpora

@@ -61,7 +61,8 @@ class TextResponse(BaseModel):
     )
     grid_mass: float | None = Field(None, description="The grid's probability under the chain behind it.")
     reason: str | None = Field(None, description="Why this joint was chosen, where there was a choice.")
-    passes: int = Field(description="Forward passes made.")
+    passes: int = Field(description="Forward passes made; a partial one counts by its share of the text.")
+    partial_passes: int = Field(0, description="Passes that computed the blanks and what is near alone.")
     notes: list[str] = Field(description="What a person should be told.")
 
 
