@@ -1,10 +1,10 @@
 """The recipe of the embedded English model: `make model DATA=../shared/data` runs it from the first line to
 the last.
 
-It writes the SNLI sentences out as plain text and trains in two stages: from the encoder with the settings of
-`english.toml`, and from there with those of `english_further.toml`, the longer one, which may be spread over
-many sessions. A run that was stopped is resumed. The result goes, in half precision and with its card, into
-the package. A model can also be taken from a run that is not finished (`--export-only RUN`), or from a copy
+It writes the SNLI sentences out as plain text and trains in three stages, each from the weights of the one
+before: `english.toml` from the encoder, `english_further.toml`, and `english_longer.toml`, the longest one. A
+run that was stopped is resumed. The result goes, in half precision and with its card, into the package. A
+model can also be taken from a run of the last stage that is not finished (`--export-only RUN`), or from a copy
 of its directory that was resumed with a decay.
 
     python recipes/english.py --data ../shared/data --work WORK [--export-only RUN]
@@ -36,7 +36,12 @@ from unmask.training.prepare_data import prepare_data
 from unmask.training.run import TRAINING
 
 HERE = Path(__file__).parent
-FIRST_STAGE, SECOND_STAGE = HERE / "english.toml", HERE / "english_further.toml"
+STAGES = {
+    "run": HERE / "english.toml",
+    "further": HERE / "english_further.toml",
+    "longer": HERE / "english_longer.toml",
+}
+"""The settings of each stage, by the directory of its run."""
 LARGEST = 64e6  # bytes of the package data
 FINAL_ROWS = 1000  # of each held-out domain, for the card: about 20,000 predictions
 PACKAGE = HERE.parent / "src" / "unmask" / "models" / "english"
@@ -146,16 +151,18 @@ def main() -> None:
     options = parser.parse_args()
 
     text = write_texts(options.data, options.work)
-    first = settings_of(FIRST_STAGE, encoder(), options.data, text)
+    begun, stages = encoder(), []
+    for name, settings in STAGES.items():
+        run = options.work / name
+        stages.append(settings_of(settings, begun, options.data, text))
+        begun = run / "model"
+        if not options.export_only:
+            train(stages[-1], run, yield_cores=options.yield_cores)
     if options.export_only:
         run = options.export_only
-        second = Settings(**begun_with(run))
-    else:
-        begun = train(first, options.work / "run", yield_cores=options.yield_cores).model
-        second, run = settings_of(SECOND_STAGE, begun, options.data, text), options.work / "further"
-        train(second, run, yield_cores=options.yield_cores)
+        stages[-1] = Settings(**begun_with(run))
     finished = run / "model" if (run / "model").exists() else Path(last_checkpoint(run) or run)
-    export(finished, (first, second), run, options.target, options.note)
+    export(finished, stages, run, options.target, options.note)
 
 
 if __name__ == "__main__":

@@ -82,8 +82,8 @@ def write_card(
     done = [described(stage, stage.max_steps) for stage in before] + [described(last, state["global_step"])]
     paragraphs = [f"Stage {number}: {text}" for number, text in enumerate(done, 1)]
     closing = (
-        "All settings: `recipes/english.toml` and `recipes/english_further.toml`; how they were found: "
-        f"`{study}`. {note}"
+        "All settings: `recipes/english.toml`, `recipes/english_further.toml` and "
+        f"`recipes/english_longer.toml`; how they were found: `{study}`. {note}"
     )
     text = HEAD.format(
         layers=model.config.num_hidden_layers,

@@ -25,7 +25,7 @@ from unmask.training.sentences import sentences
 from unmask.training.tokenfile import TokenFile, encoded, mixture
 
 EVAL_ONE_IN = 100
-"""As in english.toml and english_further.toml."""
+"""As in the settings of the stages, english*.toml."""
 SHARES = (0.15, 0.4)
 LENGTH = 128
 SHORTEST, LONGEST = 5, 40
