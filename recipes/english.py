@@ -4,7 +4,7 @@ the last.
 It writes the SNLI sentences out as plain text and trains in three stages, each from the weights of the one
 before: `english.toml` from the encoder, `english_further.toml`, and `english_longer.toml`, the longest one. A
 run that was stopped is resumed. The result goes, in half precision and with its card, into the package. A
-model can also be taken from a run of the last stage that is not finished (`--export-only RUN`), or from a copy
+model can also be taken from an unfinished run of the last stage (`--export-only RUN`), or from a copy
 of its directory that was resumed with a decay.
 
     python recipes/english.py --data ../shared/data --work WORK [--export-only RUN]

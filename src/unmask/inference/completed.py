@@ -130,7 +130,7 @@ class CompletedConditionals:
         mlm, filled, asked = self._mlm, self._filled, self._asked
         if self._guess is not None and not len(self._states):
             guessed = self._guess.of_groups(filled.support, groups, members)
-            return decoded(mlm, guessed, asked.support, columns)
+            return decoded(mlm, guessed, asked.support, columns, members=COLUMN_MEMBERS)
         needed, group = _members(filled, groups, members)
         where = torch.full((len(filled.support),), -1)
         where[filled.evaluated] = torch.arange(len(self._states))

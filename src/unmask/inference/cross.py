@@ -161,7 +161,7 @@ def cross_steps(
     effort = Effort(wanted, WHOLE_PASSES if partial else wanted)
     while True:
         sides = choose(effort.candidates)
-        whole = choose(min(effort.whole, effort.candidates))
+        whole = choose(effort.whole) if effort.whole < effort.candidates else sides
         unknown = asker.unknown(sides, whole)
         if unknown:
             asker.learn(unknown, (yield unknown))

@@ -50,13 +50,11 @@ class Support:
     @staticmethod
     def words(vocabulary: Vocabulary) -> Support:
         """Every id but the special and the unused ones: what can stand in a text."""
-        left_out = vocabulary.special_ids | vocabulary.unused_ids
-        kept = [i for i in range(vocabulary.size) if i not in left_out]
-        if not kept:
+        if not vocabulary.word_ids:
             raise UsageError(
                 "the vocabulary holds nothing but special and unused tokens: use the support 'all'"
             )
-        return Support(torch.tensor(kept), vocabulary, "words")
+        return Support(torch.tensor(vocabulary.word_ids), vocabulary, "words")
 
     @staticmethod
     def by_kind(vocabulary: Vocabulary, kind: int | str) -> Support:

@@ -66,6 +66,12 @@ class Vocabulary:
         return frozenset(i for i, t in enumerate(self.tokens) if t is None or UNUSED.match(t))
 
     @cached_property
+    def word_ids(self) -> tuple[int, ...]:
+        """Every id but the special and the unused ones."""
+        left_out = self.special_ids | self.unused_ids
+        return tuple(i for i in range(self.size) if i not in left_out)
+
+    @cached_property
     def start_mark(self) -> str | None:
         """The mark at the start of a word (RoBERTa's Ġ, XLM-R's ▁), or None if the vocabulary has none."""
         return start_mark_of(self.tokens)
