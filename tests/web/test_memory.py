@@ -158,6 +158,39 @@ def test_a_model_that_there_is_no_memory_to_load_is_503_and_loads_later(checkpoi
 
 
 @linux
+def test_no_question_needs_a_compiled_loop_that_the_start_has_not_loaded():
+    script = """
+        import gc
+        from fastapi.testclient import TestClient
+        from numba.core.dispatcher import Dispatcher
+        from unmask.web import Settings, create_app
+        from unmask.web.service import Service
+
+        def loaded():
+            loops = [one for one in gc.get_objects() if isinstance(one, Dispatcher)]
+            return {(one.py_func.__qualname__, types) for one in loops for types in one.signatures}
+
+        app = create_app(Settings(hosts=None))
+        app.state.service._warm_up()
+        app.state.service.warm_up = lambda: None
+        before = loaded()
+        two, three = "The [MASK] [MASK] in the park.", "The [MASK] [MASK] in the [MASK]."
+        with TestClient(app) as client:
+            for route, asked in (
+                ("compare", {"text": two}),
+                ("compare", {"text": two, "candidates": "all", "support": 50}),
+                ("fill", {"text": three}),
+                ("fill", {"text": three, "method": "grid"}),
+                ("map", {"text": two}),
+                ("compatibility", {"text": two}),
+            ):
+                assert client.post(f"/v1/{route}", json={"support": 100, **asked}).is_success
+        print(len(before) > 5, loaded() - before)
+    """
+    assert run(script) == ["True set()"]
+
+
+@linux
 def test_the_cache_says_what_it_holds():
     script = """
         import ctypes, gc

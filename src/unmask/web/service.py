@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from unmask.errors import UnmaskError
+from unmask.kernels.preload import load_loops
 from unmask.memory import is_out_of_memory
 from unmask.web.conditionals_cache import ConditionalsCache
 from unmask.web.deadline import ClientDisconnected, Deadline, DeadlineExceeded
@@ -198,6 +199,7 @@ class Service:
             with suppress(UnmaskError, ClientDisconnected, DeadlineExceeded):
                 body = self._validated(FillRequest.model_validate({"text": BLANKS}))
                 self._work(body, (type(body).__name__, body.model_dump_json()), deadline)
+            load_loops()
         except UnmaskError as error:
             self.startup_error = error.__cause__ if isinstance(error.__cause__, UnmaskError) else error
             self.on_startup_error()
