@@ -103,13 +103,33 @@ def test_a_worker_that_had_no_memory_to_compile_a_loop_is_replaced():
             lambda _: (functional.gelu(torch.zeros(rows, 16)).shape[0], threading.get_ident()), Deadline(60)
         )
         rows, first = ask(50).result(60)
-        with no_more_than(0):
-            print(type(ask(60).exception(60)).__name__)
+
+        def ask_without_memory(_):
+            table = torch.zeros(60, 16)
+            with no_more_than(0):
+                functional.gelu(table)
+
+        print(type(pool.submit(ask_without_memory, Deadline(60)).exception(60)).__name__)
         rows, then = ask(61).result(60)
         print(rows, first != then)
         print(ask(62).result(60) == (62, then), pool.busy, pool.waiting)
     """
     assert run(script) == ["MemoryError", "61 True", "True 0 0"]
+
+
+@linux
+def test_work_does_not_begin_without_free_memory():
+    script = """
+        from unmask.web.deadline import Deadline
+        from unmask.web.pool import Pool
+
+        pool, done = Pool(workers=1, queue=1), []
+        with no_more_than(0):
+            print(type(pool.submit(lambda _: done.append(1), Deadline(60)).exception(60)).__name__, done)
+        pool.submit(lambda _: done.append(2), Deadline(60)).result(60)
+        print(done)
+    """
+    assert run(script) == ["MemoryError []", "[2]"]
 
 
 @linux
@@ -239,7 +259,7 @@ def test_the_cache_says_what_it_holds():
 def test_what_was_freed_between_kept_tables_goes_back_to_the_system():
     script = """
         import torch
-        from unmask.web.freed_memory import FreedMemory
+        from unmask.web.free_memory import FreedMemory
 
         def resident():
             return 4096 * int(open("/proc/self/statm").read().split()[1])

@@ -8,6 +8,9 @@ Not a `ThreadPoolExecutor`, for two reasons. It starts its threads when they are
 memory for them any more. And it keeps a thread for good, but one in which oneDNN once had no memory to
 compile a loop can't compile any from then on (Xbyak keeps the error, per thread): here a new thread
 takes its place.
+
+Work does not begin without some free memory. Where the smallest objects can't be had, Python itself fails in
+ways that it does not recover from.
 """
 
 from __future__ import annotations
@@ -26,11 +29,13 @@ import torch
 
 from unmask.memory import is_out_of_memory
 from unmask.web.deadline import Deadline
-from unmask.web.freed_memory import FreedMemory
+from unmask.web.free_memory import FreedMemory, check_room
 
 Answer = TypeVar("Answer")
 SMOOTHING = 0.2
 MAX_RETRY_AFTER = 60
+ROOM_FOR_WORK = 2**25
+"""Bytes that are free before a piece of work is begun."""
 ROOM_FOR_A_THREAD = 2**26
 """Bytes that are free before another thread is started: its stack and those of its OpenMP threads, and some.
 OpenMP ends the process where it can't start a thread."""
@@ -147,7 +152,7 @@ class Pool:
     def _is_replaced(self, pieces: _Pieces, piece: _Piece) -> bool:
         """Start a thread that does this piece and all further ones, if there is memory for one."""
         try:
-            torch.empty(ROOM_FOR_A_THREAD, dtype=torch.uint8)  # raises if there is less
+            check_room(ROOM_FOR_A_THREAD)
             self._start(pieces, piece)
         except (RuntimeError, MemoryError):
             return False
@@ -161,6 +166,7 @@ class Pool:
         start = time.monotonic()
         try:
             deadline.check()  # whoever left while waiting costs nothing
+            check_room(ROOM_FOR_WORK)
             with self._lock:
                 self._busy += 1
             try:

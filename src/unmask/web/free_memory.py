@@ -1,4 +1,4 @@
-"""FreedMemory: gives memory that was freed back to the system.
+"""Free memory: `check_room` raises if there is too little, and `FreedMemory` gives back what was freed.
 
 The C library keeps what is freed for later. Between the tables of a cache, which stay, lie the gaps of those
 that were only needed for an answer, and such a heap grows for hours: after a few hundred answers a server
@@ -13,8 +13,18 @@ import threading
 import time
 from collections.abc import Callable
 
+import torch
+
 INTERVAL = 1.0
 """Seconds between two calls: answers from a cache come faster than that and free little."""
+
+
+def check_room(size: int) -> None:
+    """Raise MemoryError if the system has not so many bytes more; asking takes no time."""
+    try:
+        torch.empty(size, dtype=torch.uint8)
+    except RuntimeError as error:
+        raise MemoryError(f"less than {size:,} bytes are free") from error
 
 
 class FreedMemory:
