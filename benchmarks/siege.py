@@ -3,8 +3,9 @@
 Eighteen clients ask fair questions of every kind, and every answer is held against the library afterwards.
 The others write or read a byte at a time, leave connections half open, send bodies of just the size that is
 taken and of one byte more, leave in the middle of a stream of events, and ask for a model whose
-weights are damaged. After a quarter of the time the server's memory is limited to what it has, until a worker
-has run out of it: for 5 to 20 seconds.
+weights are damaged. After a quarter of the time the server's memory is limited to what it has and a little,
+another little every half second, so that some work can't begin and some runs out of memory on its way: for 5
+seconds, or up to 20 until a worker has run out of it.
 
 The tables that the server keeps (40 MB) are full before the clients come: whatever its memory grows by from
 then on is held for nothing. The script fails if an answer is wrong, if a 5xx but 503 comes, if the server
@@ -49,6 +50,8 @@ FLAT, SLOWDOWN = 1.05, 1.5
 CACHE = 4 * 10**7
 SHORTAGE = (5.0, 20.0)
 """Seconds without memory: so long if a worker has run out of it by then, and at most so long."""
+HEADROOM = (0, 36, 40, 48, 64, 96)
+"""MB more than it has at the beginning that the server may have then; with less than 32, no work begins."""
 BODY = Limits().body
 
 
@@ -66,9 +69,9 @@ class Tally:
 
 
 def told(response: httpx.Response) -> str:
-    """The status of a response, and whether a 503 was for want of memory."""
-    short = response.status_code == 503 and "out of memory" in response.text
-    return f"{response.status_code}{' out of memory' if short else ''}"
+    """The status of a response, and whether a 503 was for want of memory: to begin, or on the way."""
+    reasons = [reason for reason in ("too little free memory", "out of memory") if reason in response.text]
+    return " ".join([str(response.status_code), *reasons])
 
 
 class Siege:
@@ -208,16 +211,20 @@ class Siege:
         """Note the server's memory, and let it have no more for a while."""
         pid, begun, ended = self.server.process.pid, None, False
         before = resource.prlimit(pid, resource.RLIMIT_DATA)
+        drawn, data, varied = random.Random(0), 0, 0.0
         greedy: list[asyncio.Task[None]] = []
         while (now := time.perf_counter()) < self.end:
             self.tally.rss.append(((now - self.start) / self.seconds, self.server.rss()))
             if begun is None and now > self.start + self.seconds / 4:
                 found = re.search(r"VmData:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
                 assert found is not None
-                resource.prlimit(pid, resource.RLIMIT_DATA, (1024 * int(found[1]), before[1]))
-                begun = now
+                data, begun = 1024 * int(found[1]), now
                 greedy = [asyncio.create_task(self.greedy(number)) for number in range(8)]
-            felt = any("memory" in status for seen in self.tally.statuses.values() for status in seen)
+            if begun is not None and not ended and now > varied + 0.5:
+                limit = data + drawn.choice(HEADROOM) * 10**6
+                resource.prlimit(pid, resource.RLIMIT_DATA, (limit, before[1]))
+                varied = now
+            felt = any("out of memory" in status for seen in self.tally.statuses.values() for status in seen)
             if begun is not None and not ended and now > begun + (SHORTAGE[0] if felt else SHORTAGE[1]):
                 resource.prlimit(pid, resource.RLIMIT_DATA, before)
                 ended = True
@@ -342,7 +349,9 @@ def main() -> None:
         "slower afterwards": min(first, after) > SLOWDOWN * before,
         "a dead server": not alive,
         "no answer checked": not tally.bodies,
-        "memory that never ran out": not any("memory" in s for c in tally.statuses.values() for s in c),
+        "memory that never ran out": not any(
+            "out of memory" in s for c in tally.statuses.values() for s in c
+        ),
     }
     failed = [name for name, so in failures.items() if so]
     if failed:

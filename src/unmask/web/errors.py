@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse
 from unmask.errors import RunError, UnmaskError, UsageError, one_line
 from unmask.memory import is_out_of_memory
 from unmask.web.deadline import ClientDisconnected, DeadlineExceeded
+from unmask.web.free_memory import NoRoom
 from unmask.web.pool import QueueFull
 
 
@@ -55,6 +56,8 @@ def message_of(error: BaseException, seconds: float = 0.0) -> str:
             f"this took longer than the {seconds:g} s that a request may take: ask about fewer candidates, "
             f"or cut the support"
         )
+    if isinstance(error, NoRoom):
+        return "the server has too little free memory to begin: come again later"
     if is_out_of_memory(error):
         return "the server is out of memory for now: cut the support, or come again later"
     if isinstance(error, UnmaskError):

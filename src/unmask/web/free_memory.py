@@ -19,12 +19,16 @@ INTERVAL = 1.0
 """Seconds between two calls: answers from a cache come faster than that and free little."""
 
 
+class NoRoom(MemoryError):
+    """There is too little free memory to begin something."""
+
+
 def check_room(size: int) -> None:
-    """Raise MemoryError if the system has not so many bytes more; asking takes no time."""
+    """Raise NoRoom if the system has not so many bytes more; asking takes no time."""
     try:
         torch.empty(size, dtype=torch.uint8)
     except RuntimeError as error:
-        raise MemoryError(f"less than {size:,} bytes are free") from error
+        raise NoRoom(f"less than {size:,} bytes are free") from error
 
 
 class FreedMemory:
