@@ -3,7 +3,8 @@
 Measured, in this order: the time from the command to a page that is served, to a model that is ready and to
 the answer that the page shows first; default fills that were never asked before; how soon a killed client's
 worker is free; then `--clients` clients for `--seconds`, each asking again as soon as it has its answer; then
-single questions once more.
+single questions once more. The server keeps 100 MB of tables, and they are full before the clients come: from
+then on memory must not grow.
 
 Every answer is held against the library in this process, afterwards. The script fails if an answer is
 wrong, if any status but 200 and 503 comes, if a 503 tells no time to come again, if the server's memory grows
@@ -44,7 +45,10 @@ BLANKS = "The [MASK] [MASK] playing in the park."
 LONG = " ".join(["The man is playing in the park with his dog and the children."] * 8) + " The [MASK] [MASK]."
 SINGLE = "Two [MASK] are [MASK] in the {}."
 IMPATIENCE = 0.25
+COUNTERS = ("unmask_answers_found_total", "unmask_tables_asked")
 GROWTH, SLOWDOWN = 1.1, 1.5
+CACHE, FULL = 10**8, 0.9
+"""Bytes of tables that the server keeps, and the share at which they are full: one more may not fit."""
 
 
 @dataclass
@@ -61,11 +65,12 @@ class Tally:
 class Server:
     """`unmask serve` in a process of its own."""
 
-    def __init__(self, model: str, *more: str) -> None:
+    def __init__(self, model: str, *more: str, cache: int = CACHE) -> None:
         start = time.perf_counter()
+        self.cache = cache
         command = [sys.executable, "-c", "from unmask.cli import main; main()", "serve", "--port", "0"]
         self.process = subprocess.Popen(
-            [*command, "--model", model, "--cache", "600MB", "--time-limit", "300", *more],
+            [*command, "--model", model, "--cache", str(cache), "--time-limit", "300", *more],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -93,6 +98,13 @@ class Server:
         page = httpx.get(f"{self.address}/metrics", timeout=60).text
         found = re.search(rf"^{name} (\S+)$", page, re.MULTILINE)
         return float(found.group(1)) if found else math.nan
+
+    def fill_cache(self) -> None:
+        """Ask default questions until the tables that are kept are full."""
+        number = 0
+        while self.metric("unmask_tables_bytes") < FULL * self.cache:
+            timed(self, {"text": SINGLE.format(f"{number} towns")})
+            number += 1
 
     def rss(self) -> int:
         return int(psutil.Process(self.process.pid).memory_info().rss)
@@ -195,11 +207,16 @@ def main() -> None:
         freed = freed_after_kill(server)
         single(server, PLACES[:2], settings)
         before = single(server, PLACES[2:6], settings)
+        server.fill_cache()
+        found, computed = (-server.metric(name) for name in COUNTERS)
         tally = asyncio.run(crowd(server, given.clients, given.seconds, settings))
         while server.health()["busy"] or server.health()["waiting"]:
             time.sleep(0.05)
+        found, computed = (
+            n + server.metric(name) for n, name in zip((found, computed), COUNTERS, strict=True)
+        )
         after = single(server, PLACES[6:], settings)
-        found, rss_after = server.metric("unmask_answers_found_total"), server.rss()
+        rss_after = server.rss()
     finally:
         server.stop()
     wrong = wrong_answers(tally, given.model)
@@ -220,6 +237,8 @@ def main() -> None:
         "a killed client's worker is free after": f"{freed:.2f} s",
         "answers (200)": f"{tally.statuses[200]:,}",
         "of them from the cache": f"{found:,.0f}",
+        "fresh answers per second": f"{(tally.statuses[200] - found) / given.seconds:.2f}",
+        "texts that the model was asked about, per second": f"{computed / given.seconds:.2f}",
         "refused (503), all with Retry-After": f"{tally.statuses[503]:,}",
         "other statuses": str(others or "none"),
         "distinct questions checked against the library": f"{len(tally.bodies):,}",

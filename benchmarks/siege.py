@@ -3,11 +3,14 @@
 Eighteen clients ask fair questions of every kind, and every answer is held against the library afterwards.
 The others write or read a byte at a time, leave connections half open, send bodies of just the size that is
 taken and of one byte more, leave in the middle of a stream of events, and ask for a model whose
-weights are damaged. After a quarter of the time the server's memory is limited to what it has, until a worker
-has run out of it: for 5 to 20 seconds.
+weights are damaged. After a quarter of the time the server's memory is limited to what it has and a little,
+another little every half second, so that some work can't begin and some runs out of memory on its way: for 5
+seconds, or up to 20 until a worker has run out of it.
 
-The script fails if an answer is wrong, if a 5xx but 503 comes, if the server dies, if its memory in the last
-third is more than 5 % above that of the middle third, or if a question afterwards takes longer than before.
+The tables that the server keeps (40 MB) are full before the clients come: whatever its memory grows by from
+then on is held for nothing. The script fails if an answer is wrong, if a 5xx but 503 comes, if the server
+dies, if its memory in the last third is more than 5 % above that of the middle third, or if a question
+afterwards takes longer than before.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,7 +35,7 @@ from typing import Any
 import httpx
 
 import unmask
-from load import PLACES, SINGLE, TEXTS, Server, agree, timed
+from load import FULL, PLACES, SINGLE, TEXTS, Server, agree, timed
 from machine import describe
 from unmask import serialize
 from unmask.models.embedded import locate
@@ -44,8 +47,11 @@ from reliability import RESULTS, keep
 
 SMALL = {"candidates": 8, "support": 100}
 FLAT, SLOWDOWN = 1.05, 1.5
+CACHE = 4 * 10**7
 SHORTAGE = (5.0, 20.0)
 """Seconds without memory: so long if a worker has run out of it by then, and at most so long."""
+HEADROOM = (0, 36, 40, 48, 64, 96)
+"""MB more than it has at the beginning that the server may have then; with less than 32, no work begins."""
 BODY = Limits().body
 
 
@@ -56,15 +62,16 @@ class Tally:
     statuses: dict[str, Counter[str]] = field(default_factory=dict)
     bodies: dict[str, set[str]] = field(default_factory=dict)
     rss: list[tuple[float, int]] = field(default_factory=list)
+    cached: list[tuple[float, float]] = field(default_factory=list)
 
     def count(self, client: str, status: object) -> None:
         self.statuses.setdefault(client, Counter())[str(status)] += 1
 
 
 def told(response: httpx.Response) -> str:
-    """The status of a response, and whether a 503 was for want of memory."""
-    short = response.status_code == 503 and "out of memory" in response.text
-    return f"{response.status_code}{' out of memory' if short else ''}"
+    """The status of a response, and whether a 503 was for want of memory: to begin, or on the way."""
+    reasons = [reason for reason in ("too little free memory", "out of memory") if reason in response.text]
+    return " ".join([str(response.status_code), *reasons])
 
 
 class Siege:
@@ -204,16 +211,20 @@ class Siege:
         """Note the server's memory, and let it have no more for a while."""
         pid, begun, ended = self.server.process.pid, None, False
         before = resource.prlimit(pid, resource.RLIMIT_DATA)
+        drawn, data, varied = random.Random(0), 0, 0.0
         greedy: list[asyncio.Task[None]] = []
         while (now := time.perf_counter()) < self.end:
             self.tally.rss.append(((now - self.start) / self.seconds, self.server.rss()))
             if begun is None and now > self.start + self.seconds / 4:
                 found = re.search(r"VmData:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
                 assert found is not None
-                resource.prlimit(pid, resource.RLIMIT_DATA, (1024 * int(found[1]), before[1]))
-                begun = now
+                data, begun = 1024 * int(found[1]), now
                 greedy = [asyncio.create_task(self.greedy(number)) for number in range(8)]
-            felt = any("memory" in status for seen in self.tally.statuses.values() for status in seen)
+            if begun is not None and not ended and now > varied + 0.5:
+                limit = data + drawn.choice(HEADROOM) * 10**6
+                resource.prlimit(pid, resource.RLIMIT_DATA, (limit, before[1]))
+                varied = now
+            felt = any("out of memory" in status for seen in self.tally.statuses.values() for status in seen)
             if begun is not None and not ended and now > begun + (SHORTAGE[0] if felt else SHORTAGE[1]):
                 resource.prlimit(pid, resource.RLIMIT_DATA, before)
                 ended = True
@@ -222,6 +233,17 @@ class Siege:
             await asyncio.sleep(0.1)
         await asyncio.gather(*greedy, return_exceptions=True)
 
+    async def ask_caches(self) -> None:
+        """Note what the server says that its caches hold; nothing while it has no memory to say it."""
+        async with httpx.AsyncClient(timeout=120) as link:
+            while (now := time.perf_counter()) < self.end:
+                with contextlib.suppress(httpx.TransportError):
+                    page = (await link.get(f"{self.server.address}/metrics")).text
+                    held = re.findall(r"^unmask_(?:tables|answers)_bytes (\S+)$", page, re.MULTILINE)
+                    if len(held) == 2:
+                        self.tally.cached.append(((now - self.start) / self.seconds, sum(map(float, held))))
+                await asyncio.sleep(1)
+
     async def run(self) -> None:
         hostile = [self.slow_writer, self.slow_reader, self.half_open, self.large_body, self.cancelled]
         acts = (
@@ -229,7 +251,8 @@ class Siege:
             + hostile * 2
             + [self.half_open, self.cancelled, self.broken_model, self.large_body]
         )
-        await asyncio.gather(self.watch(), *(self.again(act, number) for number, act in enumerate(acts)))
+        clients = (self.again(act, number) for number, act in enumerate(acts))
+        await asyncio.gather(self.watch(), self.ask_caches(), *clients)
 
 
 def wrong_answers(tally: Tally) -> int:
@@ -248,6 +271,11 @@ def wrong_answers(tally: Tally) -> int:
             want = serialize.fill_answer(unmask.fill(**asked, mlm=mlm), mlm, 10)
         wrong += sum(not agree(json.loads(body), json.loads(json.dumps(want))) for body in bodies)
     return wrong
+
+
+def _last_thirds(noted: Sequence[tuple[float, float]]) -> list[float]:
+    """Return the largest of what was noted in the middle and in the last third of the time."""
+    return [max(held for at, held in noted if low <= at < low + 1 / 3) for low in (1 / 3, 2 / 3)]
 
 
 def damaged_model(directory: Path) -> Path:
@@ -270,10 +298,11 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         broken = damaged_model(Path(directory))
-        server = Server("english", "--model", f"broken={broken}", "--cache", "40MB", "--time-limit", "300")
+        server = Server("english", "--model", f"broken={broken}", cache=CACHE)
         try:
             single = [timed(server, {"text": SINGLE.format(place), **SMALL}) for place in PLACES]
             before = statistics.median(single[2:])
+            server.fill_cache()
             siege = Siege(server, given.seconds)
             asyncio.run(siege.run())
             deadline = time.perf_counter() + 60
@@ -285,8 +314,8 @@ def main() -> None:
         finally:
             server.stop()
     tally = siege.tally
-    thirds = [[rss for at, rss in tally.rss if low <= at < low + 1 / 3] for low in (1 / 3, 2 / 3)]
-    growth = max(thirds[1]) / max(thirds[0])
+    memory, cached = _last_thirds(tally.rss), _last_thirds(tally.cached)
+    growth = memory[1] / memory[0]
     tenths = [round(max(rss for at, rss in tally.rss if i <= 10 * at < i + 1) / 1e6) for i in range(10)]
     other = sum(
         n
@@ -303,7 +332,8 @@ def main() -> None:
         "questions_checked": len(tally.bodies),
         "wrong": wrong,
         "other_5xx": other,
-        "memory_mb": [round(max(third) / 1e6) for third in thirds],
+        "memory_mb": [round(largest / 1e6) for largest in memory],
+        "caches_mb": [round(largest / 1e6) for largest in cached],
         "memory_growth": round(growth, 3),
         "memory_mb_by_tenth": tenths,
         "question_seconds_before_first_after": [round(x, 3) for x in (before, first, after)],
@@ -315,10 +345,13 @@ def main() -> None:
         "wrong answers": wrong > 0,
         "a 5xx but 503": other > 0,
         "growing memory": growth > FLAT,
+        "caches that were not full": cached[0] < FULL * CACHE,
         "slower afterwards": min(first, after) > SLOWDOWN * before,
         "a dead server": not alive,
         "no answer checked": not tally.bodies,
-        "memory that never ran out": not any("memory" in s for c in tally.statuses.values() for s in c),
+        "memory that never ran out": not any(
+            "out of memory" in s for c in tally.statuses.values() for s in c
+        ),
     }
     failed = [name for name, so in failures.items() if so]
     if failed:

@@ -76,6 +76,7 @@ def _siege(found: dict[str, Any]) -> str:
             "largest memory, middle and last third",
             f"{low:,} and {high:,} MB ({found['memory_growth']:.3f} times)",
         ],
+        ["of which caches", " and ".join(f"{held:,}" for held in found["caches_mb"]) + " MB"],
         ["a question before; the first afterwards; later ones", f"{before:.2f}, {first:.2f}, {after:.2f} s"],
     ]
     return f"{found['date']}, {found['machine']}.\n\n{markdown(['what', 'measured'], rows, left=2)}"

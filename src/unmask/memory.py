@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import operator
 import re
 from decimal import Decimal
@@ -35,12 +36,25 @@ def parse_bytes(amount: int | str) -> int:
     return int(parsed)
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out: Python's own, or torch's, which is a RuntimeError."""
-    if isinstance(error, MemoryError):
-        return True
-    told = str(error)
-    return isinstance(error, RuntimeError) and ("allocate memory" in told or "out of memory" in told)
+SHORTAGES = (
+    "allocate memory",  # torch's allocator
+    "out of memory",  # CUDA
+    "std::bad_alloc",  # any C++ code below torch
+    "could not create a primitive",  # oneDNN gives no reason; for want of memory it can't compile its loops
+    "can't start new thread",  # no room for its stack
+)
+"""What RuntimeErrors say when memory has run out."""
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error, or one that caused it, says that memory ran out: Python's, the system's, torch's."""
+    while error is not None:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+            return True
+        if isinstance(error, RuntimeError) and any(told in str(error) for told in SHORTAGES):
+            return True
+        error = error.__cause__
+    return False
 
 
 def show_bytes(amount: int) -> str:

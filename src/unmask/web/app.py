@@ -21,7 +21,7 @@ from unmask.joints.tree import TreeJoint
 from unmask.models.masked_lm import MaskedLM
 from unmask.web import page
 from unmask.web import response_schemas as responses
-from unmask.web.errors import error_response, on_http_exception, on_invalid_request
+from unmask.web.errors import on_http_exception, on_invalid_request, on_unexpected_error
 from unmask.web.handlers import ROUTES
 from unmask.web.metrics import MetricsMiddleware
 from unmask.web.middleware import SecurityMiddleware
@@ -43,7 +43,7 @@ ERRORS = {
     408: "The body came too slowly.",
     413: "The body is too large.",
     422: "A field is of the wrong kind, or more was asked for than this server gives.",
-    503: "The queue is full: come again after the seconds of Retry-After.",
+    503: "The queue is full, or memory is short: come again after the seconds of Retry-After.",
     504: "It took longer than a request may take.",
 }
 
@@ -68,7 +68,7 @@ def build(settings: Settings) -> FastAPI:
         exception_handlers={
             RequestValidationError: on_invalid_request,
             HTTPException: on_http_exception,
-            Exception: _on_unexpected_error,
+            Exception: on_unexpected_error,
         },
     )
     app.state.service = service
@@ -152,9 +152,3 @@ def _model(name: str, mlm: MaskedLM | None) -> responses.ModelResponse:
 
 def _first_line(construction: type) -> str:
     return (construction.__doc__ or "").strip().splitlines()[0]
-
-
-async def _on_unexpected_error(_request: Request, _error: Exception) -> Response:
-    return error_response(
-        500, "something failed that should not have: whoever runs this server finds it in the log"
-    )

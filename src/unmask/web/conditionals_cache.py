@@ -12,18 +12,15 @@ is held, and not kept.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, TypeVar
-
-from torch import Tensor
+from typing import Literal, NamedTuple, TypeVar
 
 from unmask.errors import UsageError
 from unmask.inference.infer import TEXTS_AT_ONCE, conditionals_of_many, infer, joint_of
 from unmask.inference.query import Query
 from unmask.inference.resolve import check_pair_tables, is_of_pairs
 from unmask.inference.targets import are_single_tokens, targets_of
-from unmask.joints.edge_conditionals import EdgeConditionals
 from unmask.joints.joint import Joint
 from unmask.joints.table import TokenDistribution
 from unmask.models.masked_lm import MaskedLM
@@ -32,6 +29,7 @@ from unmask.text.cloze import Cloze, parse_blanks, parse_braces
 from unmask.text.support import Support
 from unmask.web.deadline import Deadline
 from unmask.web.errors import LimitExceeded
+from unmask.web.held_bytes import held_bytes
 from unmask.web.lru_cache import LRUCache
 from unmask.web.model_cache import LoadedModel, ModelCache
 from unmask.web.settings import Settings
@@ -42,7 +40,7 @@ Made = TypeVar("Made")
 
 
 MAX_JOINTS = 16
-"""Joints kept for a text: every construction, and a few with options. They are small beside the tables."""
+"""Joints kept for a text: every construction, and a few with options."""
 
 
 class TextConditionals:
@@ -72,19 +70,8 @@ class TextConditionals:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the tables."""
-        return sum({table.data_ptr(): table.nbytes for table in _tensors(self._said)}.values())
-
-
-def _tensors(value: Any) -> Iterator[Tensor]:
-    """Yield the tensors that something holds."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, Joint | PairConditionals | EdgeConditionals):
-        yield from _tensors(vars(value))
-    elif isinstance(value, Mapping | tuple | list):
-        for part in value.values() if isinstance(value, Mapping) else value:
-            yield from _tensors(part)
+        """Bytes of the tables, and of the joints so far."""
+        return held_bytes((self._said, self._joints), self.mlm.model)
 
 
 class _Asked(NamedTuple):
@@ -100,6 +87,13 @@ class _Asked(NamedTuple):
         return is_of_pairs(self.query, self.cloze) and are_single_tokens(targets_of(self.query, self.cloze))
 
 
+class _Used(threading.local):
+    """What a thread has used of the cache since it was last counted."""
+
+    def __init__(self) -> None:
+        self.found: dict[Hashable, TextConditionals] = {}
+
+
 class ConditionalsCache:
     """Conditionals by model, text and settings, each computed once."""
 
@@ -109,6 +103,7 @@ class ConditionalsCache:
         self.models = ModelCache(
             settings, on_removal=lambda name: self._kept.drop_where(lambda key: key[0] == name)
         )
+        self._used = _Used()
         self.hits = self.misses = 0
 
     @property
@@ -135,6 +130,12 @@ class ConditionalsCache:
         asked = [self._read(model, loaded.mlm, queries, n, reading) for n in range(len(queries))]
         parts = (asked[start : start + TEXTS_AT_ONCE] for start in range(0, len(asked), TEXTS_AT_ONCE))
         return [made for part in parts for made in self._use_part(loaded, part, deadline, make)]
+
+    def recount(self) -> None:
+        """Take note of how large what this thread has used has become: a joint keeps what it computes."""
+        while self._used.found:
+            key, conditionals = self._used.found.popitem()
+            self._kept.resize(key, conditionals, conditionals.bytes)
 
     def _read(
         self, model: str, mlm: MaskedLM, queries: Sequence[Query], number: int, reading: Reading
@@ -174,7 +175,9 @@ class ConditionalsCache:
         def use(number: int) -> None:
             deadline.check()
             one = asked[number]
-            made[number] = make(found[one.key].joint(one.query, deadline), loaded.mlm)
+            conditionals = found[one.key]
+            made[number] = make(conditionals.joint(one.query, deadline), loaded.mlm)
+            self._used.found[one.key] = conditionals
 
         if len(found) < len(distinct):
             with deadline.holding(loaded.lock):

@@ -14,7 +14,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from unmask.errors import RunError, UnmaskError, UsageError, one_line
+from unmask.memory import is_out_of_memory
 from unmask.web.deadline import ClientDisconnected, DeadlineExceeded
+from unmask.web.free_memory import NoRoom
 from unmask.web.pool import QueueFull
 
 
@@ -34,18 +36,19 @@ STATUS: dict[type[Exception], int] = {
     QueueFull: 503,
     DeadlineExceeded: 504,
     ClientDisconnected: 499,
-    MemoryError: 503,
 }
 """In this order: the first that fits."""
 
 
 def status_of(error: BaseException) -> int:
-    """Return the status of an exception; 500 for an unexpected one."""
+    """Return the status of an exception; 503 where memory ran out, 500 for an unexpected one."""
+    if is_out_of_memory(error):
+        return 503
     return next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
 
 
-def message_of(error: BaseException, seconds: float) -> str:
-    """Return the line that tells a client of an exception; `seconds` is the server's time limit."""
+def message_of(error: BaseException, seconds: float = 0.0) -> str:
+    """Return the line that tells a client of an exception; `seconds` is the time limit that it may tell."""
     if isinstance(error, QueueFull):
         return f"the server is busy and its queue is full: come again in {error.retry_after} s"
     if isinstance(error, DeadlineExceeded):
@@ -53,7 +56,9 @@ def message_of(error: BaseException, seconds: float) -> str:
             f"this took longer than the {seconds:g} s that a request may take: ask about fewer candidates, "
             f"or cut the support"
         )
-    if isinstance(error, MemoryError):
+    if isinstance(error, NoRoom):
+        return "the server has too little free memory to begin: come again later"
+    if is_out_of_memory(error):
         return "the server is out of memory for now: cut the support, or come again later"
     if isinstance(error, UnmaskError):
         return " ".join(str(error).split())
@@ -65,12 +70,12 @@ def error_response(status: int, message: str, headers: dict[str, str] | None = N
     return JSONResponse({"error": one_line(message)}, status_code=status, headers=headers)
 
 
-def exception_response(error: BaseException, seconds: float) -> JSONResponse:
+def exception_response(error: BaseException, seconds: float = 0.0) -> JSONResponse:
     """Return the response for an exception."""
     headers = {}
     if isinstance(error, QueueFull):
         headers["Retry-After"] = str(error.retry_after)
-    elif isinstance(error, MemoryError):
+    elif is_out_of_memory(error):
         headers["Retry-After"] = "10"
     return error_response(status_of(error), message_of(error, seconds), headers)
 
@@ -87,9 +92,16 @@ async def on_invalid_request(_request: Any, error: Exception) -> JSONResponse:
 
 
 async def on_http_exception(_request: Any, error: Exception) -> JSONResponse:
-    """Answer an unknown path or method."""
+    """Answer an unknown path or method; FastAPI also calls a body bad that it had no memory to read."""
     assert isinstance(error, HTTPException)
+    if is_out_of_memory(error):
+        return exception_response(error)
     return error_response(error.status_code, str(error.detail), dict(error.headers or {}))
+
+
+async def on_unexpected_error(_request: Any, error: Exception) -> JSONResponse:
+    """Answer where anything else was raised outside the service."""
+    return exception_response(error)
 
 
 def _line(first: ErrorDetails, others: list[ErrorDetails]) -> str:

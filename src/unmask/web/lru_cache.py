@@ -43,14 +43,26 @@ class LRUCache(Generic[Kept]):
                 return
             self._kept[key] = (value, size)
             self._bytes += size
-            while self._bytes > self.budget:
-                self._drop(next(iter(self._kept)))
+            self._make_room()
+
+    def resize(self, key: Hashable, value: Kept, size: int) -> None:
+        """Take note that a value takes so many bytes by now, if it is still kept."""
+        with self._lock:
+            kept, before = self._kept.get(key, (None, 0))
+            if kept is value:
+                self._kept[key] = (value, size)
+                self._bytes += size - before
+                self._make_room()
 
     def drop_where(self, condition: Callable[[Any], bool]) -> None:
         """Drop the values whose keys fulfil a condition."""
         with self._lock:
             for key in [key for key in self._kept if condition(key)]:
                 self._drop(key)
+
+    def _make_room(self) -> None:
+        while self._bytes > self.budget:
+            self._drop(next(iter(self._kept)))
 
     def _drop(self, key: Hashable) -> None:
         if key in self._kept:

@@ -13,7 +13,12 @@ from dataclasses import dataclass, field
 from unmask.errors import RunError, UnmaskError
 from unmask.models.masked_lm import MaskedLM
 from unmask.web.deadline import Deadline
+from unmask.web.free_memory import check_room
 from unmask.web.settings import Settings
+
+ROOM_FOR_A_MODEL = 2**28
+"""Bytes that are free before a model is loaded: what importing transformers and a small model take. Where
+memory runs out in the midst of an import, Python is left with half a module, or crashes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +54,7 @@ class ModelCache:
                     self._loaded[name] = found  # the last one is the most recently used
                     return found
             deadline.started(f"loading {name}", 0)
+            check_room(ROOM_FOR_A_MODEL)
             loaded = LoadedModel(self._load(name))
             with self._lock:
                 self._make_room()

@@ -7,6 +7,7 @@ Whoever accepts `text/event-stream` is told of the progress on the way.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import logging
 import threading
@@ -18,13 +19,15 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from unmask.errors import UnmaskError
+from unmask.kernels.preload import load_loops
+from unmask.memory import is_out_of_memory
 from unmask.web.conditionals_cache import ConditionalsCache
 from unmask.web.deadline import ClientDisconnected, Deadline, DeadlineExceeded
 from unmask.web.errors import UnknownModel, exception_response, message_of, status_of
 from unmask.web.handlers import handle
 from unmask.web.lru_cache import LRUCache
 from unmask.web.metrics import Metrics
-from unmask.web.pool import Pool, QueueFull
+from unmask.web.pool import Pool
 from unmask.web.request_schemas import BLANKS, FillRequest, TextRequest, check_limits
 from unmask.web.settings import Settings
 
@@ -33,6 +36,7 @@ EVENTS = "text/event-stream"
 HEARTBEAT = 5.0
 FIRST = asyncio.FIRST_COMPLETED
 WARM_UP_SECONDS = 3600.0
+EXIT_SECONDS = 3.0
 
 
 class Service:
@@ -57,7 +61,10 @@ class Service:
 
     def warm_up(self) -> None:
         """Load the first model and answer the page's first request, beside whatever comes in."""
-        threading.Thread(target=self._warm_up, name="unmask-warm-up", daemon=True).start()
+        thread = threading.Thread(target=self._warm_up, name="unmask-warm-up", daemon=True)
+        thread.start()
+        # torch aborts where a process ends in the midst of it
+        atexit.register(thread.join, EXIT_SECONDS)
 
     def close(self) -> None:
         """Take no more requests, and let the workers drop theirs."""
@@ -87,7 +94,7 @@ class Service:
             self._deadlines.add(deadline)
             try:
                 future = self.pool.submit(lambda deadline: self._work(body, key, deadline), deadline)
-            except QueueFull:
+            except BaseException:
                 self._deadlines.discard(deadline)
                 raise
             work = asyncio.wrap_future(future)
@@ -110,7 +117,10 @@ class Service:
         return body.model_copy(update={"model": name})
 
     def _work(self, body: TextRequest, key: tuple[str, str], deadline: Deadline) -> bytes:
-        answer = handle(body, self.conditionals, deadline)
+        try:
+            answer = handle(body, self.conditionals, deadline)
+        finally:
+            self.conditionals.recount()
         encoded = json.dumps(answer, ensure_ascii=False, allow_nan=False).encode()
         self.answers.put(key, encoded, len(encoded))
         return encoded
@@ -174,6 +184,8 @@ class Service:
     def _log_error(self, error: Exception) -> None:
         if status_of(error) == 500:
             log.error("a request failed that should not have", exc_info=error)
+        elif is_out_of_memory(error):
+            log.error("out of memory: %s", error.__cause__ or error)
         elif error.__cause__ is not None:
             log.error("%s", error.__cause__)
 
@@ -187,6 +199,7 @@ class Service:
             with suppress(UnmaskError, ClientDisconnected, DeadlineExceeded):
                 body = self._validated(FillRequest.model_validate({"text": BLANKS}))
                 self._work(body, (type(body).__name__, body.model_dump_json()), deadline)
+            load_loops()
         except UnmaskError as error:
             self.startup_error = error.__cause__ if isinstance(error.__cause__, UnmaskError) else error
             self.on_startup_error()

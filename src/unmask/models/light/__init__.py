@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from unmask.memory import is_out_of_memory
 from unmask.models.config_check import check_config
 
 FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
@@ -41,6 +42,8 @@ def _open(directory: Path, read: Callable[[dict[str, Any], Path], Any]) -> tuple
 
         model = read(check_config(directory), directory / "model.safetensors")
         tokenizer = read_tokenizer(directory) if model is not None else None
-    except Exception:  # a damaged file of any kind: the full path finds the words for it
-        return None
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        return None  # a damaged file of any kind: the full path finds the words for it
     return None if model is None or tokenizer is None else (model, tokenizer)
