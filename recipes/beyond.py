@@ -59,7 +59,10 @@ def many(count: int, options: argparse.Namespace) -> dict[str, Any]:
     """So many SNLI sentences that the intervals of joint and independent answers part."""
     sentences, joint = MANY[count]
     settings = BlanksSettings(
-        blanks=(count,), sentences=options.sentences or sentences, methods=("independent", joint), passes=PASSES
+        blanks=(count,),
+        sentences=options.sentences or sentences,
+        methods=("independent", joint),
+        passes=PASSES,
     )
     return _asked(f"many-{count}", "snli", settings, options)
 
