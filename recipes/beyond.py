@@ -51,7 +51,7 @@ def blimp(options: argparse.Namespace) -> dict[str, Any]:
 
 def blanks(data: str, options: argparse.Namespace) -> dict[str, Any]:
     """Two, three and four neighbouring blanks of one data set, for every method."""
-    settings = BlanksSettings(sentences=SENTENCES, passes=PASSES)
+    settings = BlanksSettings(sentences=options.sentences or SENTENCES, passes=PASSES)
     return _asked(f"blanks-{data}", data, settings, options)
 
 
@@ -59,7 +59,10 @@ def many(count: int, options: argparse.Namespace) -> dict[str, Any]:
     """So many SNLI sentences that the intervals of joint and independent answers part."""
     sentences, joint = MANY[count]
     settings = BlanksSettings(
-        blanks=(count,), sentences=sentences, methods=("independent", joint), passes=PASSES
+        blanks=(count,),
+        sentences=options.sentences or sentences,
+        methods=("independent", joint),
+        passes=PASSES,
     )
     return _asked(f"many-{count}", "snli", settings, options)
 
@@ -167,15 +170,20 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(RUNS), default=list(RUNS))
     parser.add_argument("--examples", type=int, default=200, help="pairs of each file of BLiMP")
     parser.add_argument("--ray", help="address of a Ray cluster, or local: one worker a core, of one thread")
+    parser.add_argument("--sentences", type=int, help="of each row of blanks and many, for a try")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="another file leaves the page as it is")
     parser.add_argument("--tables", action="store_true", help="rewrite the page only")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     for name in () if options.tables else options.only:
         made = stamp(pair_head=False)  # no method of these takes the head's guesses
         found = RUNS[name](options)
-        write(RESULTS, read(RESULTS) | {name: found}, {name: made})
-    kept = read(RESULTS)
-    renew(ROOT / "docs" / "background" / "results-benchmarks.md", "beyond", tables(kept))
+        write(options.out, read(options.out) | {name: found}, {name: made})
+    made_tables = tables(read(options.out))
+    if options.out == RESULTS:
+        renew(ROOT / "docs" / "background" / "results-benchmarks.md", "beyond", made_tables)
+    else:
+        print("\n\n".join(made_tables.values()))
 
 
 if __name__ == "__main__":

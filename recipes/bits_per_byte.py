@@ -191,10 +191,11 @@ def measure(name: str, options: argparse.Namespace, mlm: unmask.MaskedLM) -> dic
     records = run_tasks(
         KIND,
         tasks,
-        lambda: Scorer(mlm),
+        lambda: Scorer(unmask.load(device="cpu")),
         settings,
         batch=LINES_AT_ONCE,
         out=options.work / f"{name}.jsonl",
+        ray=options.ray,
         progress=Ticker("sentences"),
         stage="sentences",
     )
@@ -271,6 +272,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "bits_per_byte")
     parser.add_argument("--only", nargs="+", choices=list(DATA), default=list(DATA))
     parser.add_argument("--sentences", type=int, default=500, help="of each data set")
+    parser.add_argument("--ray", help="address of a Ray cluster, or local: one worker a core, of one thread")
     parser.add_argument("--out", type=Path, default=RESULTS, help="another file leaves the pages as they are")
     parser.add_argument("--tables", action="store_true", help="rewrite the pages only")
     options = parser.parse_args()

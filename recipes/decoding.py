@@ -3,26 +3,26 @@
     python recipes/decoding.py --data ../shared/data --work RUNS [--texts 100] [--ray local]
     python recipes/decoding.py --tables                      rewrite the page only
 
-The run is resumable: a killed recipe goes on where it was. Numbers go to docs/figures/decoding.json, from
-which the tables of the page are written (between `% decoding: NAME` and `% end`) and
-`python docs/figures/decoding.py` draws the figure.
+The run is resumable: a killed recipe goes on with the texts that it has not decoded. Numbers go to
+docs/figures/decoding.json, from which the tables of the page are written (between `% decoding: NAME` and
+`% end`) and `python docs/figures/decoding.py` draws the figure.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pages import markdown, renew
+from provenance import ALL, MADE, read, shown, stamp, write
 
 import unmask
 from unmask.cli.terminal import Ticker
 from unmask.evaluation.decoding import ONE_BY_ONE, DecodingSettings, measure_decoding
 from unmask.evaluation.decoding_summary import TARGET, summarise_decoding
-from unmask.evaluation.intervals import Estimate, shown
+from unmask.evaluation.intervals import Estimate
+from unmask.evaluation.intervals import shown as with_interval
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "decoding.json"
@@ -47,11 +47,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         ray=options.ray,
         progress=Ticker("texts"),
     )
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "model": options.model,
-        "runs": summarise_decoding(records),
-    }
+    return {"runs": summarise_decoding(records)}
 
 
 def tables(found: dict[str, Any]) -> dict[str, str]:
@@ -61,6 +57,8 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         "savings": _savings(found),
         "figure": FIGURE,
         "schemes": _schemes(found["runs"]),
+        "source": f"`python recipes/decoding.py`: {sum(run['texts'] for run in found['runs']):,} texts, "
+        f"{shown(found.get(MADE, {}).get(ALL))}.",
     }
 
 
@@ -75,7 +73,7 @@ def _answer(found: dict[str, Any]) -> str:
     held = sum(ratio <= TARGET for ratio in tested)
     middle = sorted(tested)[len(tested) // 2]
     return (
-        f"{found['date']}: at equal log-probability of the truth ours needs at most two thirds of the passes "
+        f"At equal log-probability of the truth ours needs at most two thirds of the passes "
         f"of the best independent scheme in {held} of {len(tested)} cases at 15 and 30 % masked; the ratio "
         f"runs from {min(tested):.2f} to {max(tested):.2f}, its median is {middle:.2f}."
     )
@@ -104,14 +102,15 @@ def _schemes(runs: list[dict[str, Any]]) -> str:
     rows = []
     for run in runs:
         for name, point in run["points"].items():
-            if name != ONE_BY_ONE and ("bound" in name or int(name.rpartition(":")[2]) not in (1, 2, 4, 8)):
+            if name != ONE_BY_ONE and ("bound" in name or int(name.rpartition(":")[2]) not in (1, 2, 4)):
                 continue
             rows.append(
                 [
                     _named(run),
                     name.partition(":")[0],
                     f"{point['passes']['value']:.1f}",
-                    _shown(point["log_prob"]),
+                    f"{point['log_prob']['value']:.2f}",
+                    "" if name == ONE_BY_ONE else _shown(point["less_one_by_one"]),
                     f"{100 * point['hits']['value']:.1f}",
                     f"{point['sample_log_prob']['value']:.2f}",
                     f"{point['seconds']['value']:.2f}",
@@ -119,7 +118,7 @@ def _schemes(runs: list[dict[str, Any]]) -> str:
             )
     heads = [
         *("data, masked, blanks", "scheme", "passes", "log-prob. of the truth per blank"),
-        *("recall, %", "log-prob. of samples", "seconds per sample"),
+        *("less one by one's", "recall, %", "log-prob. of samples", "seconds per sample"),
     ]
     return markdown(heads, rows, left=2)
 
@@ -129,7 +128,7 @@ def _named(run: dict[str, Any]) -> str:
 
 
 def _shown(entry: dict[str, float]) -> str:
-    return shown(Estimate(**entry), 1, 2)
+    return with_interval(Estimate(**entry), 1, 2)
 
 
 def main() -> None:
@@ -142,18 +141,18 @@ def main() -> None:
     parser.add_argument("--model", default="english")
     parser.add_argument("--texts", type=int, default=100, help="texts per data set and share masked")
     parser.add_argument("--ray", help="address of a Ray cluster, or local: one worker a core, of one thread")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where the numbers go")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="another file leaves the page as it is")
     parser.add_argument("--tables", action="store_true", help="rewrite the page only")
     options = parser.parse_args()
     if not options.tables:
         options.work.mkdir(parents=True, exist_ok=True)
-        found = measure(options)
-        options.results.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    found = json.loads(options.results.read_text(encoding="utf-8"))
-    if options.results == RESULTS:
-        renew(PAGE, "decoding", tables(found))
+        made = stamp(pair_head=True, model=options.model)  # a run of other weights is not resumed
+        write(options.out, measure(options), {ALL: made})
+    made_tables = tables(read(options.out))
+    if options.out == RESULTS:
+        renew(PAGE, "decoding", made_tables)
     else:
-        print("\n\n".join(tables(found).values()))
+        print("\n\n".join(made_tables.values()))
 
 
 if __name__ == "__main__":

@@ -87,7 +87,11 @@ def main() -> None:
             print(f"{part}: in {out.name} already", file=sys.stderr)
             continue
         begun, made = time.monotonic(), stamp(pair_head=False)
-        done = {"isotropy": isotropy, "wsd": wsd}.get(part, tuned)(part, arguments)
+        known = found.get(part, {})
+        old = {} if part == "isotropy" else known.get("marks", {})  # its figure shows both models
+        stale = [model for model in arguments.models if old.get(model) != marks[model]]
+        chosen = argparse.Namespace(**vars(arguments) | {"models": stale or arguments.models})
+        done = {"isotropy": isotropy, "wsd": wsd}.get(part, tuned)(part, chosen)
         found = read(out)  # anew: another process may have done another part meanwhile
         known = found.get(part, {})
         found[part] = known | done | {"marks": known.get("marks", {}) | marks}

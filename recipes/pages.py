@@ -21,7 +21,7 @@ def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int =
 
 
 def renew(page: Path, recipe: str, tables: Mapping[str, str]) -> None:
-    """Put the tables of a recipe between their marks; those of no mark are left out."""
+    """Put the tables of a recipe between their marks; those of no mark are left out, an empty one clears."""
     text = renewed(page.read_text(encoding="utf-8"), recipe, tables)
     page.write_text(text, encoding="utf-8")
 
@@ -36,7 +36,7 @@ def renewed(text: str, recipe: str, tables: Mapping[str, str]) -> str:
             kept.append(line)
         name = marked(line, recipe)
         if name in tables:
-            kept += ["", tables[name], ""]
+            kept += ["", tables[name], ""] if tables[name] else []
             inside = True
     return "\n".join(kept) + "\n"
 

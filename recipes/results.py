@@ -2,22 +2,27 @@
 
     python recipes/results.py --list             every result: its parts, date, weights, what is stale
     python recipes/results.py                    make what is stale (hours), one after the other
+    python recipes/results.py --minutes 120      the same, but begin nothing that would end later
     python recipes/results.py --only table blimp make these if they are stale; --again even if not
     python recipes/results.py --pages            write every page again from the data that there are
     python recipes/results.py --check            fail if a page and its data differ, or the weights do
 
-A result is stale if it was never made, or with other weights than the embedded ones. Each recipe resumes by
+A result is stale if it was never made, or with other weights than the embedded ones. Results are made in the
+order of the catalogue, what is cheap and important first, one part after the other. Each recipe resumes by
 itself, so a killed `results.py` is started again. The numbers are in docs/figures/*.json, each file with what
-it was made with (provenance.py); the pages take them from there alone.
+it was made with (provenance.py); the pages take them from there alone. A place on a page whose numbers were
+never made says so.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import math
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -67,20 +72,21 @@ def page_differences(result: Result) -> Iterator[str]:
             yield f"{result.document} is not what {result.json} makes of it"
     if result.mark is None:
         return
-    tables = tables_of(result, found)
+    numbers = tables_of(result, found)
     seen = set()
     for page in result.pages:
         place = ROOT / page
         text = place.read_text(encoding="utf-8") if place.exists() else ""
+        tables = numbers | not_yet(result, text, numbers)
         places = dict(shown(text, result.mark))
         fresh = dict(shown(renewed(text, result.mark, tables), result.mark))
         seen |= set(places)
         for name, there in places.items():
-            if name not in tables and there:
-                yield f"{page}: '{name}' shows numbers that {result.json} does not have"
-            elif name in tables and there != fresh[name]:
+            if there != fresh[name] and name in numbers:
                 yield f"{page}: '{name}' differs from {result.json}"
-    for name in sorted(tables.keys() - seen) if result.all_shown else ():
+            elif there != fresh[name]:
+                yield f"{page}: '{name}' has no numbers in {result.json}, and the page does not say so"
+    for name in sorted(numbers.keys() - seen) if result.all_shown else ():
         yield f"{result.json}: '{name}' is shown on no page ({', '.join(result.pages)})"
 
 
@@ -90,7 +96,18 @@ def write_pages(result: Result) -> None:
     if result.document is not None and found:
         (ROOT / result.document).write_text(module_of(result).document(found), encoding="utf-8")
     for page in result.pages if result.mark else ():
-        renew(ROOT / page, str(result.mark), tables_of(result, found))
+        text = (ROOT / page).read_text(encoding="utf-8")
+        tables = tables_of(result, found)
+        renew(ROOT / page, str(result.mark), tables | not_yet(result, text, tables))
+
+
+def not_yet(result: Result, text: str, tables: Mapping[str, str]) -> dict[str, str]:
+    """Return a sentence for the first of a page's places without numbers, and nothing for the others."""
+    without = [name for name, _ in shown(text, str(result.mark)) if name not in tables]
+    others = [other.name for other in RESULTS if other.json == result.json]
+    names = " ".join(dict.fromkeys([*others, result.name]))
+    told = f"*Not measured yet: `python recipes/results.py --only {names}` does it and fills this place.*"
+    return dict.fromkeys(without, "") | dict.fromkeys(without[:1], told)
 
 
 def tables_of(result: Result, found: dict[str, Any]) -> dict[str, str]:
@@ -125,7 +142,7 @@ def command_of(result: Result, parts: Sequence[str], data: Path, work: Path) -> 
 
 
 def make(result: Result, parts: Sequence[str], data: Path, work: Path) -> bool:
-    """Make some parts of a result and draw its figures; returns whether all of it went well."""
+    """Make some parts of a result, its figures and its pages; returns whether all of it went well."""
     commands = [command_of(result, parts, data, work)]
     commands += [[sys.executable, script] for script in result.figures]
     for command in commands:
@@ -134,6 +151,7 @@ def make(result: Result, parts: Sequence[str], data: Path, work: Path) -> bool:
         if code:
             print(f"{result.name}: failed with exit code {code}; the same command resumes it", flush=True)
             return False
+    write_pages(result)
     return True
 
 
@@ -177,6 +195,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "results", help="where the runs go")
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help=str(names))
     parser.add_argument("--again", action="store_true", help="make what is fresh, too")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin nothing that ends after them")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--list", action="store_true", help="every result, and what is stale")
     what.add_argument("--pages", action="store_true", help="write every page again from its data")
@@ -207,8 +226,22 @@ def main() -> int:
     # runs of other weights are refused by their directories, so each pair of digests has its own
     work = options.work / "-".join(digest[:8] for digest in digests().values())
     work.mkdir(parents=True, exist_ok=True)
-    made = [make(result, parts, options.data.resolve(), work) for result, parts in todo.items()]
-    return 0 if all(made) else 1
+    end = time.monotonic() + 60 * options.minutes
+    return 0 if make_all(todo, options.data.resolve(), work, end) else 1
+
+
+def make_all(todo: Mapping[Result, Sequence[str]], data: Path, work: Path, end: float) -> bool:
+    """Make parts one by one, those that can be done by `end` of `time.monotonic`; whether all were made."""
+    well = True
+    for result, parts in todo.items():
+        for part in parts:
+            left = (end - time.monotonic()) / 60
+            if result.minutes[part] > left:
+                print(f"{result.name}, {part}: left for another time ({_time(max(0.0, left))} left)")
+                well = False
+            elif not make(result, [part], data, work):
+                well = False
+    return well
 
 
 if __name__ == "__main__":

@@ -5,12 +5,13 @@ is among the methods), and four of exact ones over the first of the same pairs, 
 constructions (an exact pair takes a minute or so). Most exact ones are neighbours of XSum, where `auto` is
 furthest from exact. There are 500 summaries of XSum at hand, so each gives two pairs.
 
-    python recipes/table.py --data ../shared/data --work RUNS [--examples 1000] [--without-exact]
+    python recipes/table.py --data ../shared/data --work RUNS [--examples 1000] [--only runs]
     python recipes/table.py --tables                                  rewrite the pages only
 
-Runs are resumable: a killed recipe goes on where it was, and what is finished is not done again. The numbers
-go to docs/figures/table.json, from which the tables of the pages are written (between `% table: NAME` and
-`% end`) and `python docs/figures/table.py` draws its figure.
+The parts are `runs` and `exact`. Both are resumable: a killed recipe goes on where it was, and what is
+finished is not done again. After each part the numbers go to docs/figures/table.json, from which the tables
+of the pages are written (between `% table: NAME` and `% end`) and `python docs/figures/table.py` draws its
+figure. Exact examples that were made with other weights than the runs are not shown.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from pages import markdown, renew
-from provenance import ALL, read, stamp, write
+from provenance import MADE, OTHER, read, stamp, write
 from table_text import against_paper, answer, exact_answer, lead, readme_table, signed, source
 
 from unmask.cli.terminal import Ticker
@@ -65,42 +66,42 @@ BASE = "ag"
 
 
 def run_all(args: argparse.Namespace) -> None:
-    """Do every run, or go on with it."""
+    """Do the four runs at `auto`, or go on with them."""
+    for run in RUNS:
+        _run(args, run, "auto", examples=args.examples)
+
+
+def run_exact(args: argparse.Namespace) -> None:
+    """Do the exact examples, and the same ones at `auto` if the runs of them are not at hand."""
+    for run in RUNS:
+        if not (args.work / f"{run}-auto" / "summary.json").exists():
+            _run(args, run, "few", examples=EXACT[run])
+        _run(args, run, "exact", examples=EXACT[run])
+
+
+def _run(args: argparse.Namespace, run: str, kind: str, *, examples: int) -> None:
+    data, pairs = run.split("-")
     summaries = (args.data / "xsum" / "summaries.txt").read_text(encoding="utf-8").splitlines()
     twice = args.work / "xsum-twice.txt"  # a text that occurs again gives another pair
     twice.write_text("\n".join(2 * summaries) + "\n", encoding="utf-8")
-    sources = {"snli": f"snli={args.data / 'snli'}", "xsum": f"xsum={twice}"}
-    for kind, candidates in (("auto", "auto"), ("exact", "all"))[: 1 if args.without_exact else 2]:
-        for run in RUNS:
-            data, pairs = run.split("-")
-            print(f"{run}-{kind}", flush=True)
-            settings = Settings(
-                data=sources[data],
-                model=args.model,
-                pairs=pairs,
-                examples=args.examples if kind == "auto" else EXACT[run],
-                methods=METHODS if kind == "auto" else CHECKED,
-                candidates=candidates,
-            )
-            evaluate(
-                settings,
-                args.work / f"{run}-{kind}",
-                memory=args.memory,
-                ray=args.ray,
-                progress=Ticker("examples"),
-            )
+    exact = kind == "exact"
+    settings = Settings(
+        data=f"snli={args.data / 'snli'}" if data == "snli" else f"xsum={twice}",
+        model=args.model,
+        pairs=pairs,
+        examples=examples,
+        methods=CHECKED if exact else METHODS,
+        candidates="all" if exact else "auto",
+    )
+    print(f"{run}-{kind}", flush=True)
+    out = args.work / f"{run}-{kind}"
+    evaluate(settings, out, memory=args.memory, ray=args.ray, progress=Ticker("examples"))
 
 
 def collect(work: Path) -> dict[str, Any]:
-    """Return what the page tells, from the folders of the runs."""
+    """Return what the page tells of the runs at `auto`, from their folders."""
     records = {run: _records(work / f"{run}-auto") for run in RUNS}
     summaries = {run: json.loads((work / f"{run}-auto" / "summary.json").read_text()) for run in RUNS}
-    exact = {
-        run: in_both(records[run], _records(work / f"{run}-exact"))
-        for run in RUNS
-        if (work / f"{run}-exact" / "summary.json").exists()
-    }
-    groups = exact | ({"all": [pair for both in exact.values() for pair in both]} if exact else {})
     return {
         "runs": {
             run: {
@@ -117,9 +118,23 @@ def collect(work: Path) -> dict[str, Any]:
             for run, summary in summaries.items()
         },
         "together": differences([record for run in RUNS for record in records[run]]),
+    }
+
+
+def collect_exact(work: Path) -> dict[str, Any]:
+    """Return what the page tells of the exact examples."""
+    exact = {}
+    for run in RUNS:
+        auto = next(work / f"{run}-{kind}" for kind in ("auto", "few") if (work / f"{run}-{kind}").exists())
+        exact[run] = in_both(_records(auto), _records(work / f"{run}-exact"))
+    groups = exact | {"all": [pair for both in exact.values() for pair in both]}
+    return {
         "exact": {run: against_exact(both) for run, both in exact.items()},
         "exact_differences": {name: exact_differences(both) for name, both in groups.items()},
     }
+
+
+PARTS = {"runs": (run_all, collect), "exact": (run_exact, collect_exact)}
 
 
 def _records(run: Path) -> list[dict[str, Any]]:
@@ -210,6 +225,10 @@ def _estimates(values: Any, names: tuple[str, ...]) -> dict[str, Any]:
 
 def tables(found: dict[str, Any]) -> dict[str, str]:
     """Return the tables of the page."""
+    if "runs" not in found:
+        return {}
+    if not of_one_model(found):
+        found = {name: value for name, value in found.items() if name not in ("exact", "exact_differences")}
     made = {run: run_table(numbers) for run, numbers in found["runs"].items()}
     made["differences"] = difference_table(found)
     distances = []
@@ -223,7 +242,7 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         ["data", "distance", "examples", f"gain of {BASE}, nats per token"], distances
     )
     rows = []
-    for run, e in found["exact"].items():
+    for run, e in found.get("exact", {}).items():
         for method in CHECKED:
             checks = (e[method][name] for name in CHECKS)
             cells = [f"{c['auto']:.3f}, {c['exact']:.3f} ({c['mean']:.3f})" for c in checks]
@@ -236,6 +255,12 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
     made |= {"readme": readme_table(found), "source": source(found), "answer": answer(found, BASE)}
     made |= {"paper": against_paper(found, BASE), "lead": lead(found, BASE)}
     return made
+
+
+def of_one_model(found: dict[str, Any]) -> bool:
+    """Whether the exact examples were made with the weights of the runs."""
+    runs, exact = (found.get(MADE, {}).get(part, {}) for part in PARTS)
+    return all(runs.get(name) == exact.get(name) for name in OTHER)
 
 
 def run_table(numbers: dict[str, Any]) -> str:
@@ -305,19 +330,20 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "table", help="where the runs go")
     parser.add_argument("--model", default="english")
     parser.add_argument("--examples", type=int, default=1000)
-    parser.add_argument("--without-exact", action="store_true", help="leave out the exact examples")
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--memory", default="4GB")
     parser.add_argument("--ray", default=None, help="address of a Ray cluster, or local")
     parser.add_argument("--tables", action="store_true", help="rewrite the pages only")
     parser.add_argument("--out", type=Path, help="another file of numbers; the page stays as it is")
     args = parser.parse_args()
-    if args.tables:
-        found = read(args.out or RESULTS)
-    else:
-        args.work.mkdir(parents=True, exist_ok=True)
+    out = args.out or RESULTS
+    args.work.mkdir(parents=True, exist_ok=True)
+    for part in () if args.tables else args.only:
         made = stamp(pair_head=True, model=args.model)  # an evaluation of other weights is not resumed
-        run_all(args)
-        found = write(args.out or RESULTS, collect(args.work), {ALL: made})
+        run, gather = PARTS[part]
+        run(args)
+        write(out, read(out) | gather(args.work), {part: made})
+    found = read(out)
     if args.out is None:
         for page in PAGES:
             renew(page, "table", tables(found))

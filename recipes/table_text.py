@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pages import markdown
-from provenance import ALL, MADE, shown
+from provenance import MADE, shown
 
 ON_THE_FRONT_PAGE = {
     "product": "independent predictions (`product`)",
@@ -31,7 +31,8 @@ def clear(entry: dict[str, float]) -> bool:
 def source(found: dict[str, Any]) -> str:
     """Say how many pairs there were, and what they were made with."""
     total = sum(numbers["examples"] for numbers in found["runs"].values())
-    exact = ", ".join(f"{e['examples']} of {run.replace('-', ' ')}" for run, e in found["exact"].items())
+    runs = found.get("exact", {})
+    exact = ", ".join(f"{e['examples']} of {run.replace('-', ' ')}" for run, e in runs.items())
     checked = f"; exact, too: {exact}" if exact else ""
     return f"{_each(found)} pairs per run, {total:,} in all{checked}. {_made(found)}"
 
@@ -131,4 +132,4 @@ def _each(found: dict[str, Any]) -> str:
 
 
 def _made(found: dict[str, Any]) -> str:
-    return f"`python recipes/table.py`: {shown(found.get(MADE, {}).get(ALL))}."
+    return f"`python recipes/table.py`: {shown(found.get(MADE, {}).get('runs'))}."

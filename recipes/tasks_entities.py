@@ -1,7 +1,9 @@
 """Named entities of two to four tokens, blanked out of their sentences, and how well each method fills them.
 
 A method sees the sentence with all tokens of the entity masked and nothing of the truth; each is a
-distribution over all fillings by words, so their log-probabilities can be compared.
+distribution over all fillings by words, so their log-probabilities can be compared. The edges of a tree are
+chosen by the likeliest tokens, without the truth; then its log-probability asks about the true parents as
+the chain asks about the true tokens before: it is that of the tree in which every token has its own row.
 """
 
 from __future__ import annotations
@@ -12,16 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 import unmask
 from unmask.evaluation.benchmarks.blanks import JOINTS as BLANKS_JOINTS
 from unmask.evaluation.benchmarks.blanks import TOP, BlanksSettings
 from unmask.evaluation.benchmarks.tasks import Record, Task
 from unmask.inference.model_conditionals import ModelConditionals
+from unmask.inference.pair_guess import PairGuess
 from unmask.inference.sentences import Reader, Sentence
 from unmask.inference.tree import TREE_CANDIDATES, tree_joint
 from unmask.joints.chain import Chain
 from unmask.joints.joint import Joint
+from unmask.joints.tree import TreeJoint
 from unmask.tasks.files import read_tagged
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
@@ -41,7 +46,7 @@ SETTINGS = BlanksSettings()
 JOINTS: dict[str, Callable[[unmask.MaskedLM, Cloze, Supports], Joint]] = {
     "independent": lambda mlm, cloze, s: BLANKS_JOINTS["independent"](mlm, cloze, s, SETTINGS),
     "l2r": lambda mlm, cloze, s: BLANKS_JOINTS["beam"](mlm, cloze, s, SETTINGS),
-    "ag": lambda mlm, cloze, s: Chain(ModelConditionals(mlm, cloze, s, method="ag"), block=2, beam=2 * TOP),
+    "ag": lambda mlm, cloze, s: Chain(ModelConditionals(mlm, cloze, s, method="ag"), block=2, beam=TOP),
     "tree": lambda mlm, cloze, s: tree_joint(mlm, cloze, s, TREE_CANDIDATES),
     "tree-0": lambda mlm, cloze, s: tree_joint(mlm, cloze, s, 0),
 }
@@ -116,5 +121,34 @@ class Filler:
             joint = make(self.mlm, hidden, (self._support,) * len(truth))
             best = joint._top(TOP)[0].tolist()
             rank = best.index(truth) + 1 if truth in best else None
-            found[method] = {"rank": rank, "log_prob": float(joint.log_prob(torch.tensor(truth)))}
+            log_prob = (
+                tree_log_prob(self.mlm, hidden, joint, truth, guessed=method == "tree-0")
+                if isinstance(joint, TreeJoint)
+                else float(joint.log_prob(torch.tensor(truth)))
+            )
+            found[method] = {"rank": rank, "log_prob": log_prob}
         return found
+
+
+def tree_log_prob(
+    mlm: unmask.MaskedLM, cloze: Cloze, tree: TreeJoint, tokens: Sequence[int], *, guessed: bool
+) -> float:
+    """Return the log-probability of a filling by a tree's edges, each parent's token with its own row.
+
+    A row is the pair head's guess, or a forward pass with the token in the place of the parent.
+    """
+    states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
+    found = _log_prob(mlm, tree.supports[tree.root], states[tree.root], tokens[tree.root])
+    for parent, child in tree.edges:
+        token = torch.tensor([tokens[parent]])
+        if guessed:
+            state = PairGuess(mlm, cloze, states, parent, child)(token)[0].to(mlm.device)
+        else:
+            state = mlm.filled_states(cloze, parent, token, cloze.blanks[child])[0]
+        found += _log_prob(mlm, tree.supports[child], state, tokens[child])
+    return found
+
+
+def _log_prob(mlm: unmask.MaskedLM, support: Support, state: Tensor, token: int) -> float:
+    log_probs = mlm.decoder(support.ids)(state).double().log_softmax(-1)
+    return float(log_probs[support.indices(torch.tensor([token]))][0])

@@ -31,6 +31,8 @@ from unmask.text.cloze import parse_blanks
 
 LONGEST = 96
 """Tokens of a prompt with its text."""
+CANDIDATES = 64
+"""Tokens of each blank that `ag` asks the model about, the words of the labels among them."""
 METHODS = {
     "independent": "independent",
     "l2r": "`l2r`",
@@ -134,7 +136,7 @@ class PromptScorer:
         self.mlm = mlm
         self.phrases = {phrase: tuple(phrase.split()) for phrase in PROMPTS[part].phrases}
         named = tuple(dict.fromkeys(word for words in self.phrases.values() for word in words))
-        self._asked = Query(include=named)
+        self._asked = Query(include=named, candidates=CANDIDATES)
         self._guessed = Query(include=named, candidates=0)
 
     @torch.inference_mode()

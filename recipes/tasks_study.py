@@ -17,7 +17,7 @@ resumed. Numbers go to docs/figures/tasks_study.json as they come.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,20 +49,25 @@ Numbers = dict[str, float]
 
 def measure(part: str, options: argparse.Namespace, mlm: unmask.MaskedLM) -> dict[str, Any]:
     """Ask every method about the examples of one part, or go on with it."""
-    if part == "entities":
-        tasks, left = entity_tasks(mlm, options.data, options.entities)
-        worker: Callable[[], Any] = partial(Filler, mlm)
-    else:
-        tasks, left = prompt_tasks(part, mlm, options.data, options.examples)
-        worker = partial(PromptScorer, mlm, part)
+    tasks, left = (
+        entity_tasks(mlm, options.data, options.entities)
+        if part == "entities"
+        else prompt_tasks(part, mlm, options.data, options.examples)
+    )
+
+    def make_worker() -> Any:
+        known = unmask.load(device="cpu")  # on a cluster each worker loads it
+        return Filler(known) if part == "entities" else PromptScorer(known, part)
+
     settings = {"model": mlm.name, "weights": weights_digest(mlm.name), "part": part}
     records = run_tasks(
         KIND,
         tasks,
-        worker,
+        make_worker,
         settings,
         batch=4,
         out=options.work / f"{part}.jsonl",
+        ray=options.ray,
         progress=Ticker("examples"),
         stage="examples",
     )
@@ -210,8 +215,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "tasks_study")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--entities", type=int, default=300, help="of each number of tokens and file")
+    parser.add_argument("--entities", type=int, default=150, help="of each number of tokens and file")
     parser.add_argument("--examples", type=int, default=400, help="texts of each task with a prompt")
+    parser.add_argument("--ray", help="address of a Ray cluster, or local: one worker a core, of one thread")
     parser.add_argument("--out", type=Path, default=RESULTS, help="another file leaves the page as it is")
     parser.add_argument("--tables", action="store_true", help="rewrite the page only")
     options = parser.parse_args()

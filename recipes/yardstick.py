@@ -1,28 +1,28 @@
 """The results of docs/background/results-dependence.md: how well proxies tell dependence.
 
-    python recipes/yardstick.py --data ../shared/data --work RUNS [--examples 500] [--exact 4] [--ray local]
+    python recipes/yardstick.py --data ../shared/data --work RUNS [--examples 500] [--exact 8] [--ray local]
     python recipes/yardstick.py --tables                      rewrite the page only
 
-The run is resumable: a killed recipe goes on where it was. Numbers go to docs/figures/yardstick.json, from
-which the tables of the page are written (between `% yardstick: NAME` and `% end`) and
-`python docs/figures/yardstick.py` draws the figure.
+The run is resumable: a killed recipe goes on with the pairs that it has not measured. Numbers go to
+docs/figures/yardstick.json, from which the tables of the page are written (between `% yardstick: NAME` and
+`% end`) and `python docs/figures/yardstick.py` draws the figure.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pages import markdown, renew
+from provenance import ALL, MADE, read, shown, stamp, write
 
 import unmask
 from unmask.cli.terminal import Ticker
 from unmask.evaluation.dependence import DependenceSettings, measure_dependence
 from unmask.evaluation.dependence_summary import summarise_dependence
-from unmask.evaluation.intervals import Estimate, shown
+from unmask.evaluation.intervals import Estimate
+from unmask.evaluation.intervals import shown as with_interval
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "yardstick.json"
@@ -57,13 +57,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         ray=options.ray,
         progress=Ticker("pairs"),
     )
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "model": options.model,
-        "tokens": options.tokens,
-        "draws": options.draws,
-        **summarise_dependence(records),
-    }
+    return {"tokens": options.tokens, "draws": options.draws, **summarise_dependence(records)}
 
 
 def tables(found: dict[str, Any]) -> dict[str, str]:
@@ -74,6 +68,8 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         "reference": _reference(found),
         "answer": _answer(found),
         "figure": FIGURE,
+        "source": f"`python recipes/yardstick.py`: {found['pairs']:,} pairs, "
+        f"{shown(found.get(MADE, {}).get(ALL))}.",
     }
 
 
@@ -88,12 +84,12 @@ def _proxies(found: dict[str, Any]) -> str:
             SOURCES[name],
             str(predicted[name]["passes"]),
             *(_shown(groups[group]["spearman"][name]) for group in ("all", *data)),
-            f"{100 * predicted[name]['r2']:.0f}",
+            with_interval(Estimate(**predicted[name]["r2"]), 100, 0),
         ]
         for name in names
     ]
     heads = ["proxy", "as used by", "further passes", "rank correlation", *data, "variance explained, %"]
-    return f"{found['date']}, {found['pairs']:,} pairs.\n\n{markdown(heads, rows, left=2)}"
+    return markdown(heads, rows, left=2)
 
 
 def _distances(groups: dict[str, Any]) -> str:
@@ -116,6 +112,11 @@ def _reference(found: dict[str, Any]) -> str:
         ["mean probability of a token that is not among the former", f"{100 * told['left']:.1f} %"],
         ["mean estimate, which is no larger than the truth on average", f"{told['information']:.4f} nats"],
         ["mean of that which is no smaller", f"{told['upper']:.4f} nats"],
+        ["standard error of an estimate by its draws (root mean square)", f"{told['noise']:.4f} nats"],
+        [
+            "rank correlation of the estimates by the even and by the odd draws",
+            f"{told['halves_spearman']:.3f}",
+        ],
     ]
     if told["exact_pairs"]:
         rows += [
@@ -146,7 +147,7 @@ def _answer(found: dict[str, Any]) -> str:
 
 
 def _shown(entry: dict[str, float]) -> str:
-    return shown(Estimate(**entry), 1, 2)
+    return with_interval(Estimate(**entry), 1, 2)
 
 
 def main() -> None:
@@ -158,22 +159,22 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "yardstick", help="for the records")
     parser.add_argument("--model", default="english")
     parser.add_argument("--examples", type=int, default=500, help="pairs per data set")
-    parser.add_argument("--exact", type=int, default=4, help="of them computed exactly, too")
-    parser.add_argument("--tokens", type=int, default=128, help="likeliest tokens with a pass of their own")
-    parser.add_argument("--draws", type=int, default=128, help="passes for the others")
+    parser.add_argument("--exact", type=int, default=8, help="of them computed exactly, too")
+    parser.add_argument("--tokens", type=int, default=64, help="likeliest tokens with a pass of their own")
+    parser.add_argument("--draws", type=int, default=64, help="passes for the others")
     parser.add_argument("--ray", help="address of a Ray cluster, or local: one worker a core, of one thread")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where the numbers go")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="another file leaves the page as it is")
     parser.add_argument("--tables", action="store_true", help="rewrite the page only")
     options = parser.parse_args()
     if not options.tables:
         options.work.mkdir(parents=True, exist_ok=True)
-        found = measure(options)
-        options.results.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    found = json.loads(options.results.read_text(encoding="utf-8"))
-    if options.results == RESULTS:
-        renew(PAGE, "yardstick", tables(found))
+        made = stamp(pair_head=True, model=options.model)  # a run of other weights is not resumed
+        write(options.out, measure(options), {ALL: made})
+    made_tables = tables(read(options.out))
+    if options.out == RESULTS:
+        renew(PAGE, "yardstick", made_tables)
     else:
-        print("\n\n".join(tables(found).values()))
+        print("\n\n".join(made_tables.values()))
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ COLOURS = {
     "pairs": "#1f6fb4",
 }
 LAST = "one by one"
-MEASURES = {"log_prob": ("truth", "passes"), "sample_log_prob": ("samples", "sample_passes")}
-"""What is drawn, a row each, and the passes that it took."""
+MEASURES = {"less_one_by_one": ("truth", "passes"), "sample_less_one_by_one": ("samples", "sample_passes")}
+"""What is drawn, a row each, and the passes that it took: differences over the same texts."""
 NAMES = {"snli": "SNLI", "xsum": "XSum"}
 
 
@@ -27,7 +27,7 @@ def draw(runs: list[dict[str, Any]]) -> None:
     """Draw log-probabilities per blank by the number of passes: a column a data set and share."""
     plt = pyplot("decoding")
     figure, axes = plt.subplots(
-        len(MEASURES), len(runs), figsize=(2.6 * len(runs), 5.6), squeeze=False, sharex="col"
+        len(MEASURES), len(runs), figsize=(2.1 * len(runs), 5.4), squeeze=False, sharex="col"
     )
     for column, run in enumerate(runs):
         for line, (measure, (what, passes)) in enumerate(MEASURES.items()):
@@ -39,6 +39,7 @@ def draw(runs: list[dict[str, Any]]) -> None:
                 value, ends = bars([point[measure] for point in points])
                 at = [point[passes]["value"] for point in points]
                 axis.errorbar(at, value, ends, fmt="o-", ms=3, lw=1.1, color=colour, label=family)
+            axis.axhline(0, color="#444", lw=0.8)
             axis.grid(alpha=0.3)
             if line == 0:
                 name = NAMES.get(run["data"], run["data"])
@@ -46,8 +47,10 @@ def draw(runs: list[dict[str, Any]]) -> None:
             else:
                 axis.set_xlabel("passes")
             if column == 0:
-                axis.set_ylabel(f"log-probability of the {what}\nper blank, nats")
-    axes[0][-1].legend(frameon=False, fontsize=7)
+                axis.set_ylabel(f"{what} less one by one,\nnats per blank")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.suptitle(" ")  # room for the legend
+    figure.legend(handles, labels, frameon=False, ncols=len(labels), loc="upper center")
     save(figure, "decoding")
 
 

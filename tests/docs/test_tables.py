@@ -1,6 +1,7 @@
 """The tables of the results pages are those that the recipes write from the committed numbers."""
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def small(tmp_path, monkeypatch):
     for place in ("docs/figures", "recipes"):
         (tmp_path / place).mkdir(parents=True)
     (tmp_path / "recipes" / "small.py").write_text(TABLE)
-    (tmp_path / "page.md").write_text("# Page\n\n% small: small\n\n| 1 |\n\n% end\n\n% small: large\n% end\n")
+    (tmp_path / "page.md").write_text("# Page\n\n% small: small\n% end\n\n% small: large\n% end\n")
     monkeypatch.setattr(results, "ROOT", tmp_path)
     result = Result(
         "small",
@@ -53,6 +54,7 @@ def small(tmp_path, monkeypatch):
         minutes={"small": 1, "large": 2},
     )
     write(tmp_path / "docs" / "figures" / "small.json", {"small": 1}, {"small": NOW})
+    results.write_pages(result)
     return result, tmp_path
 
 
@@ -73,6 +75,36 @@ def test_a_number_on_a_page_without_data_is_told(small):
     assert len(list(results.page_differences(result))) == 1
     (root / "docs" / "figures" / "small.json").unlink()
     assert len(list(results.page_differences(result))) == 2
+
+
+def test_a_page_says_once_that_numbers_were_never_made(small):
+    result, root = small
+    page, told = root / "page.md", "*Not measured yet: `python recipes/results.py --only small`"
+    assert page.read_text().count(told) == 1
+    assert "| 1 |" in page.read_text()
+    (root / "docs" / "figures" / "small.json").unlink()
+    assert [line.split(" has ")[0] for line in results.page_differences(result)] == [
+        "page.md: 'small'",
+        "page.md: 'large'",
+    ]
+    results.write_pages(result)
+    assert page.read_text().count(told) == 1
+    assert "| 1 |" not in page.read_text()
+    assert list(results.page_differences(result)) == []
+    write(root / "docs" / "figures" / "small.json", {"small": 1, "large": 2}, {})
+    results.write_pages(result)
+    assert told not in page.read_text()
+
+
+def test_parts_that_would_end_after_the_time_that_is_left_are_not_begun(small, monkeypatch):
+    result, root = small
+    begun = []
+    monkeypatch.setattr(results, "make", lambda _, parts, *__: begun.extend(parts) or True)
+    for minutes, expected in ((0.5, []), (1.5, ["small"]), (9, ["small", "large"])):
+        begun.clear()
+        end = time.monotonic() + 60 * minutes
+        assert results.make_all({result: ["small", "large"]}, root, root, end) == (len(expected) == 2)
+        assert begun == expected
 
 
 def test_data_that_no_page_shows_are_told(small):

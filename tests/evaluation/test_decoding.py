@@ -64,6 +64,10 @@ def test_the_curves_end_at_one_by_one_and_say_what_is_saved(records):
         points = row["points"]
         assert points["tree:1"]["passes"]["value"] == 1
         assert points[ONE_BY_ONE]["passes"]["value"] == pytest.approx(row["blanks"])
+        lost = points["tree:1"]["less_one_by_one"]
+        apart = points["tree:1"]["log_prob"]["value"] - points[ONE_BY_ONE]["log_prob"]["value"]
+        assert lost["value"] == pytest.approx(apart)
+        assert set(points[ONE_BY_ONE]["less_one_by_one"].values()) == {0}
         for saving in row["savings"].values():
             assert saving["ours"]["value"] / saving["independent"]["value"] == pytest.approx(
                 saving["ratio"]["value"]

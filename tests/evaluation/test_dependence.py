@@ -17,10 +17,16 @@ from unmask.evaluation.dependence import (
     choose_tokens,
     estimate_information,
     exact_information,
+    halves,
     measure_dependence,
 )
 from unmask.evaluation.dependence_proxies import PROXIES, attention_weights, kl_rows
-from unmask.evaluation.dependence_summary import explained, rank_correlations, summarise_dependence
+from unmask.evaluation.dependence_summary import (
+    explained,
+    rank_correlations,
+    rising_fit,
+    summarise_dependence,
+)
 from unmask.inference.parallel_decoding import Pass
 from unmask.text.cloze import parse_blanks
 from unmask.text.support import Support
@@ -63,17 +69,18 @@ def truth(seen):
 
 
 def test_with_a_pass_for_every_token_the_estimate_is_the_mutual_information(seen, truth):
-    estimate, upper, left = estimate_information(seen, 10_000, 1, random.Random(0))
-    assert estimate == pytest.approx(truth, abs=1e-5)
-    assert left == 0
-    assert upper >= estimate
+    found = estimate_information(seen, 10_000, 1, random.Random(0))
+    assert found.estimate == pytest.approx(truth, abs=1e-5)
+    assert found.halves == pytest.approx((found.estimate, found.estimate))
+    assert found.left == 0
+    assert found.upper >= found.estimate
     assert exact_information(seen.mlm, seen.cloze, seen.supports[0]) == pytest.approx(truth, abs=1e-4)
 
 
 def test_with_few_passes_the_estimates_bracket_it_on_average(seen, truth):
     found = [estimate_information(seen, 6, 6, random.Random(n)) for n in range(60)]
-    low, high, left = (np.mean(part) for part in zip(*found, strict=True))
-    noise = np.std([part[0] for part in found]) / len(found) ** 0.5
+    low, high, left = (np.mean([one[part] for one in found]) for part in range(3))
+    noise = np.std([one.estimate for one in found]) / len(found) ** 0.5
     assert low <= truth + 2 * noise
     assert high >= truth - 1e-6
     assert 0 < left < 1
@@ -88,6 +95,22 @@ def test_the_draws_stand_for_the_tokens_that_have_no_pass_of_their_own():
         assert float(share.sum()) == pytest.approx(1)
         total.index_add_(0, which, share / 1000)
     torch.testing.assert_close(total, weights, atol=2e-3, rtol=0)
+
+
+def test_the_halves_of_the_draws_tell_the_noise_of_the_estimate(seen):
+    """Over 200 starts the spread of halves is that of estimates of half the draws; false alarms < 1e-3."""
+    found = [estimate_information(seen, 6, 8, random.Random(n)) for n in range(200)]
+    few = [estimate_information(seen, 6, 4, random.Random(1000 + n)).estimate for n in range(200)]
+    by_halves = np.concatenate([[one.halves[0] for one in found], [one.halves[1] for one in found]])
+    assert np.mean(by_halves) == pytest.approx(np.mean(few), rel=0.1)
+    assert np.std(by_halves) == pytest.approx(np.std(few), rel=0.5)
+
+
+def test_half_of_the_draws_stand_for_the_same_share():
+    share = torch.tensor([0.5, 0.2, 0.1, 0.1, 0.1], dtype=torch.float64)
+    even, odd = halves(share, 2)
+    torch.testing.assert_close(even, torch.tensor([0.5, 0.2, 0.15, 0, 0.15], dtype=torch.float64))
+    torch.testing.assert_close(odd, torch.tensor([0.5, 0.2, 0, 0.3, 0], dtype=torch.float64))
 
 
 class TestProxies:
@@ -170,8 +193,12 @@ class TestSummary:
     def test_a_rising_function_of_the_truth_explains_it_and_noise_does_not(self):
         rng = np.random.default_rng(0)
         truth = rng.uniform(size=500)
-        assert explained(np.exp(3 * truth), truth) > 0.99
-        assert explained(rng.normal(size=500), truth) < 0.1
+        assert explained(np.exp(3 * truth), truth)["low"] > 0.99
+        assert explained(rng.normal(size=500), truth)["value"] < 0.1
+
+    def test_pairs_of_one_score_are_predicted_by_their_mean(self):
+        score, truth = np.array([1.0, 1.0, 2.0, 2.0, 3.0]), np.array([4.0, 0.0, 3.0, 5.0, 1.0])
+        assert rising_fit(score, truth, np.array([1.0, 2.0, 3.0])).tolist() == [2.0, 3.0, 3.0]
 
     def test_a_killed_run_is_resumed_and_its_records_make_a_summary(self, mlm, tmp_path, monkeypatch):
         monkeypatch.setattr("unmask.evaluation.dependence.weights_digest", lambda _: "w")
@@ -187,6 +214,8 @@ class TestSummary:
         assert found["pairs"] == len(SENTENCES)
         assert found["reference"]["exact_pairs"] == 2
         assert found["reference"]["upper"] >= found["reference"]["information"]
+        assert found["reference"]["noise"] >= 0
+        assert -1 <= found["reference"]["halves_spearman"] <= 1
         told = found["groups"]["all"]["spearman"]
         assert set(told) == set(PROXIES)
         assert all(-1 <= entry["low"] <= entry["high"] <= 1 for entry in told.values())

@@ -9,9 +9,12 @@ import pytest
 import torch
 
 import unmask
+from head_toy import with_head
 from unmask.inference.infer import conditionals_of_many
 from unmask.inference.sentences import Reader
-from unmask.text.cloze import parse_blanks
+from unmask.inference.tree import tree_joint
+from unmask.text.cloze import Cloze, parse_blanks
+from unmask.text.support import Support
 
 sys.path.append(str(Path(__file__).parents[2] / "recipes"))
 
@@ -71,7 +74,24 @@ def test_a_filling_is_scored_as_by_plain_passes_of_the_model(mlm, plain_model, m
     chain = start + log_p(second)
     assert record["answers"]["independent"]["log_prob"] == pytest.approx(alone, abs=1e-3)
     assert record["answers"]["l2r"]["log_prob"] == pytest.approx(chain, abs=1e-3)
-    assert math.isfinite(record["answers"]["tree"]["log_prob"])
+    ids[0, first], ids[0, second] = mask, mask
+    start = log_p(second)
+    ids[0, second] = sentence.ids[second]
+    other = start + log_p(first)
+    tree = record["answers"]["tree"]["log_prob"]  # of two blanks, so it is the chain from one of its ends
+    assert min(abs(tree - chain), abs(tree - other)) < 1e-3
+
+
+def test_a_tree_of_guesses_is_scored_as_if_the_true_tokens_had_been_named(mlm):
+    headed = with_head(mlm)
+    sentence, places = tokenise(Reader(headed), ["the", "old", "man", "is", "at", "the", "bank"], range(1, 4))
+    task = {"key": "0", "ids": list(sentence.ids), "places": list(places), "blanks": 3}
+    (record,) = Filler(headed)([task])
+    cloze = Cloze.of_ids(sentence.ids, places, headed.vocabulary)
+    supports, truth = (Support.words(headed.vocabulary),) * 3, [sentence.ids[i] for i in places]
+    named = tree_joint(headed, cloze, supports, 0, include=[[token] for token in truth])
+    expected = float(named.log_prob(torch.tensor(truth)))
+    assert record["answers"]["tree-0"]["log_prob"] == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.fixture
@@ -97,7 +117,8 @@ def test_prompts_have_as_many_texts_of_each_class(mlm, prompts, tmp_path):
     assert all(task["text"].endswith("it is [MASK] [MASK].") for task in tasks)
 
 
-def test_phrases_are_scored_by_the_constructions_among_all_words(mlm, prompts):
+def test_phrases_are_scored_by_the_constructions_among_all_words(mlm, prompts, monkeypatch):
+    monkeypatch.setattr(tasks_prompts, "CANDIDATES", "all")
     text = "a cat. it is [MASK] [MASK]."
     scorer = PromptScorer(mlm, "some")
     (table,) = conditionals_of_many(mlm, [parse_blanks(text, mlm.vocabulary, mlm.window)], scorer._asked)

@@ -9,7 +9,8 @@ likeliest tokens of A have their own pass, and of the others some are drawn, eac
 of what is left (systematic sampling in the order of probability). Mutual information is concave in the
 distribution of A, and the draws have the right distribution on average: so the estimate is, on average, no
 larger than I. With m(b) in the place of q the same sum is, on average, I + KL(q || m(b)), no smaller than I.
-Both are recorded, and a few pairs are computed exactly beside their estimates.
+Both are recorded, and so are the estimates by the even and by the odd draws alone, whose difference tells the
+noise of the draws. A few pairs are computed exactly beside their estimates.
 """
 
 from __future__ import annotations
@@ -19,18 +20,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import torch
 from torch import Tensor
 
 from unmask.errors import UsageError
 from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
-from unmask.evaluation.dependence_proxies import PROXIES, kl_rows
+from unmask.evaluation.dependence_proxies import PROXIES
 from unmask.evaluation.sampling import Pairs, draw_examples
 from unmask.evaluation.sentences import read_sentences
 from unmask.inference.exact import exact_conditionals
-from unmask.inference.guessed_edges import mutual_information
 from unmask.inference.pair_guess import check_has_head
 from unmask.inference.parallel_decoding import Pass
 from unmask.joints.registry import construct
@@ -59,9 +59,9 @@ class DependenceSettings:
 
     examples: int = 500
     furthest: int = 16
-    tokens: int = 128
-    draws: int = 128
-    exact: int = 4
+    tokens: int = 64
+    draws: int = 64
+    exact: int = 8
     seed: int = 0
 
     def check(self) -> None:
@@ -71,25 +71,53 @@ class DependenceSettings:
                 raise UsageError(f"expected {name} of at least {least}, got {getattr(self, name)}")
 
 
-@torch.inference_mode()
-def estimate_information(
-    seen: Pass, tokens: int, draws: int, rng: random.Random
-) -> tuple[float, float, float]:
-    """Return the estimate of the mutual information, the one that is no smaller, and the mass of the draws.
+class Information(NamedTuple):
+    """What passes for some tokens tell of a pair; all are means of both directions, in nats.
 
-    All are means of both directions.
+    Attributes:
+        estimate: of the mutual information, on average no larger than it.
+        upper: another one, on average no smaller.
+        left: the probability of the tokens that draws stand for.
+        halves: the estimates by the even and by the odd draws alone.
     """
-    found = torch.zeros(3, dtype=torch.float64)
+
+    estimate: float
+    upper: float
+    left: float
+    halves: tuple[float, float]
+
+
+@torch.inference_mode()
+def estimate_information(seen: Pass, tokens: int, draws: int, rng: random.Random) -> Information:
+    """Return the estimates of the mutual information of two blanks."""
+    found = torch.zeros(5, dtype=torch.float64)
     for filled, asked in ((0, 1), (1, 0)):
         support, weights = seen.supports[filled], seen.log_probs[filled].exp()
         which, share = choose_tokens(weights, tokens, draws, rng.random())
         states = seen.mlm.filled_states(seen.cloze, filled, support.ids[which], seen.cloze.blanks[asked])
-        rows = seen.mlm.decoder(seen.supports[asked].ids)(states).double().log_softmax(-1).cpu()
-        upper = share @ kl_rows(rows, seen.log_probs[asked])
-        mass = share[tokens:].sum() * (len(which) < len(support))  # none is drawn if all have their pass
-        found += torch.stack([mutual_information(rows, share), upper, mass]) / 2
-    estimate, upper_estimate, left = found.tolist()
-    return estimate, upper_estimate, left
+        log_rows = seen.mlm.decoder(seen.supports[asked].ids)(states).double().log_softmax(-1).cpu()
+        rows = log_rows.exp()
+        negentropy = (rows * log_rows).sum(1)
+        drawn = len(which) < len(support)  # otherwise all tokens have their pass
+        shares = torch.stack([share, *halves(share, tokens)]) if drawn else share.expand(3, -1)
+        mixed = shares @ rows
+        estimates = shares @ negentropy - torch.special.xlogy(mixed, mixed).sum(1)
+        upper = share @ (negentropy - rows @ seen.log_probs[asked])
+        found += torch.stack([*estimates.clamp_min(0.0), upper, share[tokens:].sum() * drawn]) / 2
+    estimate, even, odd, upper_estimate, left = found.tolist()
+    return Information(estimate, upper_estimate, left, (even, odd))
+
+
+def halves(share: Tensor, tokens: int) -> list[Tensor]:
+    """Return what each token stands for if only every other draw were there, [tokens + draws] each."""
+    found = []
+    for odd in range(2):
+        half = share.clone()
+        half[tokens:][1 - odd :: 2] = 0.0
+        drawn = half[tokens:].sum()
+        half[tokens:] *= share[tokens:].sum() / drawn if drawn > 0 else 0.0
+        found.append(half / half.sum())
+    return found
 
 
 def choose_tokens(weights: Tensor, tokens: int, draws: int, start: float) -> tuple[Tensor, Tensor]:
@@ -136,9 +164,14 @@ class Measurer:
             return {"information": exact_information(self.mlm, cloze, self._support)}
         seen = Pass(self.mlm, cloze, (self._support, self._support))
         rng = random.Random(task["key"])
-        estimate, upper, left = estimate_information(seen, self.settings.tokens, self.settings.draws, rng)
-        proxies = {name: proxy.of(seen) for name, proxy in PROXIES.items()}
-        return {"information": estimate, "upper": upper, "left": left, "proxies": proxies}
+        found = estimate_information(seen, self.settings.tokens, self.settings.draws, rng)
+        return {
+            "information": found.estimate,
+            "upper": found.upper,
+            "left": found.left,
+            "halves": list(found.halves),
+            "proxies": {name: proxy.of(seen) for name, proxy in PROXIES.items()},
+        }
 
 
 def measure_dependence(

@@ -3,6 +3,9 @@
 Ranks are compared by Spearman's correlation. A proxy need not be in nats, so what it predicts is the best
 rising function of it (isotonic regression), fitted on four fifths of the pairs and held against the others.
 Intervals are by bootstrap over pairs (Efron 1979).
+
+The reference is an estimate itself. How well the estimates by the even and by the odd draws rank pairs alike
+says how much its noise can lower a proxy's correlation.
 """
 
 from __future__ import annotations
@@ -95,18 +98,34 @@ def rank_correlations(
     return correlated(np.arange(len(truth))), np.stack(drawn)
 
 
-def explained(score: Values, truth: Values, seed: int = SEED) -> float:
-    """Return the share of the truth's variance that a rising function of a score predicts, out of fold."""
-    from scipy.optimize import isotonic_regression
+def explained(score: Values, truth: Values, seed: int = SEED) -> dict[str, float]:
+    """Return the share of the truth's variance that a rising function of a score predicts, with its interval.
 
+    The function is fitted on other pairs than it is held against. The interval is by bootstrap over pairs of
+    what was predicted.
+    """
     fold = np.random.default_rng(seed).permutation(len(truth)) % FOLDS
     predicted = np.empty_like(truth)
     for number in range(FOLDS):
         learned, asked = fold != number, fold == number
-        order = np.argsort(score[learned], kind="stable")
-        fitted = isotonic_regression(truth[learned][order]).x
-        predicted[asked] = np.interp(score[asked], score[learned][order], fitted)
-    return float(1 - ((truth - predicted) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
+        predicted[asked] = rising_fit(score[learned], truth[learned], score[asked])
+    drawn = np.random.default_rng(seed).integers(len(truth), size=(RESAMPLES, len(truth)))
+    values = [_share_explained(truth[rows], predicted[rows]) for rows in drawn]
+    return _estimate(_share_explained(truth, predicted), np.array(values))
+
+
+def rising_fit(score: Values, truth: Values, asked: Values) -> Values:
+    """Return the best rising function of a score at other scores; pairs of one score have one value."""
+    from scipy.optimize import isotonic_regression
+
+    known, which, count = np.unique(score, return_inverse=True, return_counts=True)
+    means = np.bincount(which, truth) / count
+    return np.asarray(np.interp(asked, known, isotonic_regression(means, weights=count).x))
+
+
+def _share_explained(truth: Values, predicted: Values) -> float:
+    spread = ((truth - truth.mean()) ** 2).sum()
+    return float(1 - ((truth - predicted) ** 2).sum() / spread) if spread > 0 else 0.0
 
 
 def _bins(score: Values, truth: Values) -> list[dict[str, float]]:
@@ -125,7 +144,7 @@ def _bins(score: Values, truth: Values) -> list[dict[str, float]]:
 
 
 def _reference(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return how good the reference is: the mass that was drawn, the bracket, the error of exact pairs."""
+    """Return how good the reference is: the mass drawn, the bracket, noise, and errors of exact pairs."""
     estimates = {r["key"]: r for r in records if not r["exact"]}
     exact = [(r["information"], estimates[r["key"].removesuffix(":exact")]) for r in records if r["exact"]]
     errors = np.array([estimate["information"] - truth for truth, estimate in exact])
@@ -133,7 +152,11 @@ def _reference(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     def mean(name: str) -> float:
         return float(np.mean([r[name] for r in estimates.values()]))
 
+    halves = np.array([r["halves"] for r in estimates.values()])
     return {
+        # the mean of two halves has half of their difference as its standard error
+        "noise": float(np.sqrt(((halves[:, 0] - halves[:, 1]) ** 2).mean()) / 2),
+        "halves_spearman": float(rank_correlations(halves[:, 0], halves[:, 1:].T, resamples=1)[0][0]),
         "information": mean("information"),
         "upper": mean("upper"),
         "left": mean("left"),
