@@ -113,10 +113,11 @@ class CompletedConditionals:
                 self._spread = float((guessed - guessed.mean(0)).std()) or 1.0
             points = self._points(filled.evaluated, guessed)
             self._fit = KernelRidge(points, states - guessed)
-            left_out = (self._fit.left_out + guessed)[judged]
-            without, _ = decoded(mlm, left_out.to(states.dtype), asked.support)
+            completed = (self._fit.left_out + guessed)[judged]
+            without, _ = decoded(mlm, completed.to(states.dtype), asked.support)
         self.log_mean = _log_mean(filled, truth)
-        corrected, _ = decoded(mlm, known.left_out, asked.support)
+        left_out = known.left_out
+        corrected = None if left_out is None else decoded(mlm, left_out, asked.support)[0]
         self.judgement = _judge(filled, asked, judged, truth, without, known.whole, corrected)
 
     def table(self, groups: TokenGroups, columns: TokenGroups, members: int) -> tuple[Tensor, Tensor]:
@@ -176,7 +177,7 @@ def _judge(
     truth: Tensor,
     without: Tensor,
     whole: Tensor,
-    corrected: Tensor,
+    corrected: Tensor | None,
 ) -> Judgement:
     """Compare conditionals with their completions, all as log-probabilities.
 
@@ -187,7 +188,8 @@ def _judge(
         truth: the conditionals of all evaluated contexts, [evaluated, asked tokens].
         without: the completed ones of those left out, [judged, asked tokens].
         whole: which of the evaluated contexts had a whole pass; the others had a partial one.
-        corrected: what these would have been corrected to after a partial one, [whole, asked tokens].
+        corrected: what these would have been corrected to after a partial one, [whole, asked tokens]; None if
+            there are no others.
     """
     p = truth.exp()
     m = asked.alone.float().exp()
@@ -199,7 +201,7 @@ def _judge(
     weight = ((-asked.alone.to(p)).exp()[None, :] + (-log_m).exp()[:, None]).reciprocal_()
     wrong = stands_for @ ((without.exp() - p[judged]) * weight[judged])
     by_partial = torch.zeros_like(wrong)
-    if len(whole) < len(p):
+    if corrected is not None:
         by_partial = _wrong_by_partial(p, weight, log_m, whole, corrected)
     p *= weight
     total = (p.sum(0) + stands_for @ p[judged]).clamp_min(torch.finfo(p.dtype).tiny)

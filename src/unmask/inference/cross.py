@@ -115,6 +115,7 @@ def cross_steps(
     include: tuple[Sequence[int], Sequence[int]] = ((), ()),
     ungrouped: int | None = None,
     tolerance: float = TOLERANCE,
+    partial: bool = True,
     seed: int = 0,
     states: Tensor | None = None,
 ) -> Steps[PairConditionals]:
@@ -133,6 +134,7 @@ def cross_steps(
             default those that hold 95 % of the mass, from 256 to 1,024, or 128 if the model is asked about
             none.
         tolerance: the estimated error of log q, in nats, that `auto` is content with.
+        partial: whether `auto` may take partial passes where the model can make them.
         seed: of the random part of the sample.
         states: the model's states at the blanks, both masked, [2, features], if they are known.
     """
@@ -157,7 +159,7 @@ def cross_steps(
     asker = _Asker(mlm, cloze)
     guesses = [None if head is None else PairGuess(mlm, cloze, states, n, 1 - n) for n in (0, 1)]
     choose = functools.partial(_sides, supports, alone, completion, include, seed)
-    partial = auto and completion == "learned" and mlm.active_positions(cloze) is not None
+    partial = partial and auto and completion == "learned" and mlm.active_positions(cloze) is not None
     effort = Effort(wanted, WHOLE_PASSES if partial else wanted)
     while True:
         sides = choose(effort.candidates)
@@ -275,8 +277,7 @@ class _Asker:
         """Return the states at the other blank for the side's evaluated tokens."""
         tokens, exact = _tokens(side), self._states(False, blank, _tokens(whole))
         if len(exact) == len(tokens):
-            every = torch.arange(len(tokens))
-            return PartialStates(self._states(False, blank, tokens), every, exact)
+            return PartialStates(self._states(False, blank, tokens), torch.arange(len(tokens)))
         place = {token: n for n, token in enumerate(tokens)}
         where = torch.tensor([place[token] for token in _tokens(whole)])
         return PartialStates.corrected(self._states(True, blank, tokens), where, exact)

@@ -21,12 +21,13 @@ class PartialStates:
     Attributes:
         states: the best that is known, [evaluated, features]: whole passes where there are any.
         whole: which of the evaluated had a whole pass, as indices.
-        left_out: what each of these would have been corrected to, had it been left out, [whole, features].
+        left_out: what each of these would have been corrected to, had it been left out, [whole, features];
+            None if all had one.
     """
 
     states: Tensor
     whole: Tensor
-    left_out: Tensor
+    left_out: Tensor | None = None
 
     @staticmethod
     def corrected(partial: Tensor, whole: Tensor, exact: Tensor) -> PartialStates:

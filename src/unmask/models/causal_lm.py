@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.errors import RunError, UsageError
-from unmask.memory import parse_bytes, show_bytes
+from unmask.errors import UsageError
+from unmask.memory import parse_bytes
+from unmask.models.batch_size import fitting_batch
 from unmask.models.device import choose_device
 from unmask.models.in_memory import check_causal
-from unmask.models.masked_lm import DEFAULT_MEMORY, LARGEST_BATCH
+from unmask.models.masked_lm import DEFAULT_MEMORY
 from unmask.models.window import window_of
 from unmask.text.vocabulary import Vocabulary
 
@@ -86,10 +87,4 @@ class CausalLM:
         """Return how many texts of this length one forward pass takes within the memory budget."""
         features = int(self.model.config.get_text_config().hidden_size)
         one = 4 * length * (3 * self.vocabulary.size + 16 * features)
-        size = self.memory // (2 * one)
-        if size < 1:
-            raise RunError(
-                f"one forward pass over {length} tokens needs about {show_bytes(2 * one)}, but the memory "
-                f"budget is {show_bytes(self.memory)}: raise --memory or shorten the text"
-            )
-        return int(min(size, LARGEST_BATCH))
+        return fitting_batch(one, length, self.memory)

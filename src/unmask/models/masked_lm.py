@@ -24,7 +24,8 @@ import torch
 from torch import Tensor
 
 from unmask.errors import RunError, UsageError
-from unmask.memory import parse_bytes, show_bytes
+from unmask.memory import parse_bytes
+from unmask.models.batch_size import fitting_batch
 from unmask.models.checkpoint import open_checkpoint
 from unmask.models.device import choose_device
 from unmask.models.embedded import locate
@@ -32,6 +33,7 @@ from unmask.models.engine import ROWS_IN_CACHE, Encoder, read_encoder
 from unmask.models.hooks import input_of, output_cut, output_given
 from unmask.models.light import open_light
 from unmask.models.light.tokenizer import LightTokenizer
+from unmask.models.opened import check_usable
 from unmask.models.pair_head import PairHead, find_pair_head
 from unmask.models.partial_pass import FrozenText, active_positions
 from unmask.models.window import positions_start, window_of
@@ -42,7 +44,6 @@ from unmask.values import shown
 
 DEFAULT_MEMORY = "4GB"
 Engine = Literal["auto", "transformers"]
-LARGEST_BATCH = 512
 TOKENS_AT_ONCE = 4096
 
 
@@ -276,14 +277,7 @@ class MaskedLM:
         one = 4 * (length * (10 * hidden + 3 * inner) + 2 * heads * length * length)
         if not self._separable:
             one += 4 * length * self._offset.numel()  # logits at every position
-        # half of the budget at the most: the tables that the passes fill want the rest
-        size = self.memory // (2 * one)
-        if size < 1:
-            raise RunError(
-                f"one forward pass over {length} tokens needs about {show_bytes(2 * one)}, but the memory "
-                f"budget is {show_bytes(self.memory)}: raise --memory or shorten the text"
-            )
-        return int(min(size, LARGEST_BATCH))
+        return fitting_batch(one, length, self.memory)
 
     def _check_known(self, largest: int) -> None:
         """Refuse an id that the tokenizer knows and the model does not."""
@@ -413,17 +407,6 @@ def _as_slice(ids: Tensor) -> Tensor | slice:
     if len(ids) and bool((ids.diff() == 1).all()):
         return slice(int(ids[0]), int(ids[-1]) + 1)
     return ids
-
-
-def check_usable(model: Any, tokenizer: Any) -> None:
-    """Refuse what is no module with an output layer, or no tokenizer with a mask; `load` says more."""
-    if not isinstance(model, torch.nn.Module) or not hasattr(model, "get_output_embeddings"):
-        raise UsageError(
-            f"expected a module with a masked-language-model head, got {type(model).__name__}: open a "
-            f"checkpoint by unmask.load(its name)"
-        )
-    if not hasattr(tokenizer, "mask_token_id"):
-        raise UsageError(f"expected the tokenizer of the module, got {type(tokenizer).__name__}: give both")
 
 
 def _same(one: Tensor | None, other: Tensor) -> bool:
