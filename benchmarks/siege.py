@@ -35,7 +35,7 @@ from typing import Any
 import httpx
 
 import unmask
-from load import FULL, PLACES, SINGLE, TEXTS, Server, agree, timed
+from load import FULL, PLACES, SINGLE, TEXTS, Server, agree, compute_as_a_worker, timed
 from machine import describe
 from unmask import serialize
 from unmask.models.embedded import locate
@@ -257,6 +257,7 @@ class Siege:
 
 def wrong_answers(tally: Tally) -> int:
     """Return how many answers the library does not give."""
+    compute_as_a_worker()
     mlm, wrong = unmask.load(), 0
     for question, bodies in tally.bodies.items():
         route, asked = json.loads(question)

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -340,3 +341,31 @@ def _copy(source: Path, target: Path, **settings: Any) -> Path:
     config = json.loads((target / "config.json").read_text()) | settings
     (target / "config.json").write_text(json.dumps(config))
     return target
+
+
+class TestTwin:
+    @pytest.mark.parametrize("architecture", ["bert", "roberta", "electra"])
+    def test_two_threads_get_what_one_gets(self, mlm_of: Models, architecture: str) -> None:
+        mlm = mlm_of(architecture)
+        ids = texts(mlm, architecture)
+        want = mlm.states(ids, A)
+
+        def again(one: MaskedLM) -> bool:
+            return all(torch.allclose(one.states(ids, A), want, atol=1e-5) for _ in range(20))
+
+        with ThreadPoolExecutor(2) as pool:
+            assert all(pool.map(again, (mlm, mlm.twin())))
+
+    def test_it_has_the_same_weights_and_none_of_its_own(self, mlm_of: Models) -> None:
+        mlm = mlm_of("bert")
+        twin = mlm.twin()
+        theirs = {name: weight.data_ptr() for name, weight in mlm.model.state_dict().items()}
+        assert {name: weight.data_ptr() for name, weight in twin.model.state_dict().items()} == theirs
+        assert twin.vocabulary is mlm.vocabulary
+
+    def test_a_hook_on_one_is_not_on_the_other(self, mlm_of: Models) -> None:
+        mlm = mlm_of("bert")
+        twin, called = mlm.twin(), []
+        with mlm.model.register_forward_pre_hook(lambda *_: called.append(1)):
+            twin.states(texts(twin, "bert"), A)
+        assert not called

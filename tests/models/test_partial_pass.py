@@ -40,7 +40,7 @@ def test_a_partial_pass_is_whole_layers_with_the_rest_put_back(mlm, length, acti
     features = layers[0].query.in_features
     context, own = (torch.randn(n, features, generator=generator) for n in (length, 5))
     with torch.inference_mode():
-        found = FrozenText(layers, context, active, changed, asked)(own)
+        found = FrozenText(layers, context, active)(own, changed, asked)
         torch.testing.assert_close(found, frozen_twin(layers, context, own, active, changed, asked))
 
 
@@ -51,7 +51,7 @@ def test_with_every_position_active_it_is_a_whole_pass(mlm):
     features = encoder.layers[0].query.in_features
     context, own = (torch.randn(n, features, generator=generator) for n in (5, 4))
     with torch.inference_mode():
-        partial = FrozenText(encoder.layers, context, range(5), 0, 3)(own)
+        partial = FrozenText(encoder.layers, context, range(5))(own, 0, 3)
         torch.testing.assert_close(partial, encoder(context, own, 0, 3))
 
 
@@ -74,7 +74,7 @@ def test_a_long_text_has_the_neighbours_computed_too(length, blanks, expected):
 def test_the_masked_token_itself_gives_the_state_with_both_masked(mlm):
     cloze = parse_blanks(TEXT, mlm.vocabulary, mlm.window)
     mask = torch.tensor([mlm.tokenizer.mask_token_id])
-    partial = mlm.partial_states(cloze, 0, mask)
+    partial = mlm.partial_states(cloze, (0, mask))[0]
     masked = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0, 1:]
     torch.testing.assert_close(partial, masked, atol=1e-5, rtol=1e-4)
 
@@ -84,7 +84,7 @@ def test_partial_passes_come_near_to_whole_ones_where_a_model_has_learned_someth
     cloze = parse_blanks("Two [MASK] are [MASK] in the park.", mlm.vocabulary, mlm.window)
     tokens = mlm.logits(torch.tensor([cloze.ids]), cloze.blanks[0])[0].topk(50).indices
     whole = mlm.filled_states(cloze, 0, tokens, cloze.blanks[1])
-    partial = mlm.partial_states(cloze, 0, tokens)
+    partial = mlm.partial_states(cloze, (0, tokens))[0]
     masked = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0, 1]
 
     def divergence(states):

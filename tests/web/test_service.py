@@ -12,6 +12,7 @@ from live import listening, slowed, soon
 
 from unmask.web import Limits, create_app
 from unmask.web.deadline import ClientDisconnected, Deadline, DeadlineExceeded
+from unmask.web.in_flight import InFlight
 from unmask.web.lru_cache import LRUCache
 from unmask.web.pool import Pool, QueueFull
 
@@ -210,6 +211,45 @@ def test_two_requests_about_one_text_at_once_ask_the_model_once(slow_app):
             thread.join()
         assert all(found[m].is_success for m in methods)
         assert service.conditionals.misses == 1
+
+
+def test_two_requests_about_two_texts_are_worked_on_at_once(slow_app):
+    app, service = slow_app(workers=2)
+    with listening(app) as address, sent(address, TEXT):
+        soon(lambda: service.pool.busy == 1, 5)
+        found = httpx.post(f"{address}/v1/fill", json={"text": "The [MASK] is."}, timeout=30)
+        assert found.is_success
+        assert service.pool.busy == 1  # the model is still busy with the first one
+
+
+class TestInFlight:
+    def test_whoever_wants_a_part_of_it_waits_and_others_do_not(self):
+        flights, order, entered = InFlight(), [], threading.Event()
+
+        def second():
+            with flights.claim("bc", Deadline(9)):
+                order.append("second")
+
+        with flights.claim("ab", Deadline(9)):
+            thread = threading.Thread(target=second)
+            thread.start()
+            with flights.claim("d", Deadline(9)):
+                entered.set()
+            time.sleep(0.2)
+            order.append("first")
+        thread.join(9)
+        assert entered.is_set()
+        assert order == ["first", "second"]
+
+    def test_waiting_has_a_deadline_and_leaves_nothing_behind(self):
+        flights = InFlight()
+        with flights.claim("a", Deadline(9)):
+            with pytest.raises(DeadlineExceeded), flights.claim("ab", Deadline(0.01)):
+                pass
+            with flights.claim("b", Deadline(9)):
+                pass
+        with flights.claim("a", Deadline(9)):
+            pass
 
 
 class TestShelf:

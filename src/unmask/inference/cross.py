@@ -158,7 +158,8 @@ def cross_steps(
     alone = answers(mlm, states, supports)
     asker = _Asker(mlm, cloze)
     guesses = [None if head is None else PairGuess(mlm, cloze, states, n, 1 - n) for n in (0, 1)]
-    choose = functools.partial(_sides, supports, alone, completion, include, seed)
+    ranked = [log_m.argsort(descending=True, stable=True).cpu() for log_m in alone]
+    choose = functools.partial(_sides, supports, alone, ranked, completion, include, seed)
     partial = partial and auto and completion == "learned" and mlm.active_positions(cloze) is not None
     effort = Effort(wanted, WHOLE_PASSES if partial else wanted)
     while True:
@@ -220,23 +221,23 @@ def cross_steps(
 def _sides(
     supports: Supports,
     alone: tuple[Tensor, Tensor],
+    ranked: Sequence[Tensor],
     completion: Completion,
     include: tuple[Sequence[int], Sequence[int]],
     seed: int,
     candidates: int,
 ) -> Sides:
-    """Choose what to ask about each blank.
+    """Choose what to ask about each blank, whose tokens are `ranked` by what the model says `alone`.
 
     More candidates with the same seed hold all that fewer hold.
     """
     made = []
     generator = torch.Generator().manual_seed(seed)
     share = candidates if completion == "plain" else max(min(1, candidates), int(LIKELY_SHARE * candidates))
-    for support, log_m, named in zip(supports, alone, include, strict=True):
-        order = log_m.argsort(descending=True, stable=True).cpu()
+    for support, log_m, order, named in zip(supports, alone, ranked, include, strict=True):
         first = torch.tensor([support.index(token) for token in dict.fromkeys(named)], dtype=torch.long)
-        ranked = torch.cat([first, order[~torch.isin(order, first)]])
-        likely = ranked[: max(share, len(first)) if candidates else 0]
+        likely = torch.cat([first, order[~torch.isin(order, first)]])
+        likely = likely[: max(share, len(first)) if candidates else 0]
         random, stands_for = draw(log_m.cpu(), likely, candidates - len(likely), generator)
         made.append(Side(support, log_m, likely, random, stands_for, first))
     return made[0], made[1]

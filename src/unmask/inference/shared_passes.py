@@ -82,13 +82,12 @@ def filled_states(mlm: MaskedLM, asked: Sequence[Fillings], progress: Progress =
             places = torch.tensor([one.position for one in parts]).repeat_interleave(torch.tensor(sizes))
             states = mlm.states_each(ids, places[:, None], progress)[:, 0]
             found.update(zip(members, states.split(sizes), strict=True))
-    return [found[n] if n in found else _of_one_text(mlm, one, progress) for n, one in enumerate(asked)]
-
-
-def _of_one_text(mlm: MaskedLM, asked: Fillings, progress: Progress) -> Tensor:
-    if asked.partial:
-        return mlm.partial_states(*asked[:3])
-    return mlm.filled_states(*asked[:4], progress)
+    partial = [n for n, one in enumerate(asked) if one.partial]
+    for group in _grouped([id(asked[n].cloze) for n in partial]):
+        members = [partial[n] for n in group]
+        fillings = [(asked[n].blank, asked[n].token_ids) for n in members]
+        found.update(zip(members, mlm.partial_states(asked[members[0]].cloze, *fillings), strict=True))
+    return [found[n] if n in found else mlm.filled_states(*one[:4], progress) for n, one in enumerate(asked)]
 
 
 def _grouped(keys: Sequence[Key]) -> list[list[int]]:

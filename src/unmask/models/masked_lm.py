@@ -14,6 +14,7 @@ blank.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -127,6 +128,14 @@ class MaskedLM:
 
         return load(source, **options)
 
+    def twin(self) -> MaskedLM:
+        """Return another model on the same weights, for another thread: each serves one at a time."""
+        weights = [*self.model.parameters(), *self.model.buffers()]
+        model = copy.deepcopy(self.model, {id(weight): weight for weight in weights})
+        twin = MaskedLM(model, self.tokenizer, name=self.name, device=str(self.device), memory=self.memory)
+        twin.vocabulary, twin.pair_head = self.vocabulary, self.pair_head
+        return twin
+
     @property
     def engine(self) -> str:
         """Whose model it is: `light` (our own, for plain BERT) or `transformers`."""
@@ -210,21 +219,26 @@ class MaskedLM:
         return active_positions(len(cloze.ids), (cloze.blanks[0], cloze.blanks[1]))
 
     @torch.inference_mode()
-    def partial_states(self, cloze: Cloze, blank: int, token_ids: Tensor) -> Tensor:
+    def partial_states(self, cloze: Cloze, *fillings: tuple[int, Tensor]) -> list[Tensor]:
         """Return nearly what `filled_states` does at the other blank, [tokens, features], by partial passes.
+
+        Each of `fillings` is a blank and the tokens that it is filled with.
 
         The rest of the text is frozen (`unmask.models.partial_pass`); `active_positions` says if it can be.
         """
         active = self.active_positions(cloze)
         assert active is not None
         assert self._encoder is not None
-        self._check_known(int(token_ids.max()))
-        changed = cloze.blanks[blank]
         context = self._embedded(self._encoder, torch.tensor([cloze.ids]))[0]
-        frozen = FrozenText(self._encoder.layers, context, active, changed, cloze.blanks[1 - blank])
-        own = self._own_inputs(self._encoder, token_ids, changed)
+        frozen = FrozenText(self._encoder.layers, context, active)
         size = self._texts_in_cache(self.batch_size(len(active)), len(active))
-        return self._headed(torch.cat([frozen(part) for part in own.split(size)]))
+        found = []
+        for blank, token_ids in fillings:
+            self._check_known(int(token_ids.max()))
+            changed, asked = cloze.blanks[blank], cloze.blanks[1 - blank]
+            own = self._own_inputs(self._encoder, token_ids, changed)
+            found.append(self._headed(torch.cat([frozen(part, changed, asked) for part in own.split(size)])))
+        return found
 
     @property
     def filled_by(self) -> str:

@@ -48,16 +48,11 @@ class FrozenText:
         layers: those of the encoder.
         context: the first layer's input, both blanks masked, [length, features].
         active: the positions that are computed anew.
-        changed: the one of them that is filled.
-        asked: the one of them that is asked about.
     """
 
-    def __init__(
-        self, layers: Sequence[Layer], context: Tensor, active: Sequence[int], changed: int, asked: int
-    ) -> None:
+    def __init__(self, layers: Sequence[Layer], context: Tensor, active: Sequence[int]) -> None:
         frozen = [n for n in range(len(context)) if n not in active]
-        self._active = context[list(active)]
-        self._changed, self._asked = active.index(changed), active.index(asked)
+        self._active, self._inputs = active, context[list(active)]
         self._layers = []
         x = context[None]
         for layer in layers:
@@ -66,16 +61,17 @@ class FrozenText:
             self._layers.append((layer, key, value))
             x = layer(x)
 
-    def __call__(self, own: Tensor) -> Tensor:
+    def __call__(self, own: Tensor, changed: int, asked: int) -> Tensor:
         """Return the states at `asked` after the last layer, [texts, features].
 
         `own` is what the first layer reads at `changed` in each text, [texts, features].
         """
-        x = self._active.repeat(len(own), 1, 1)
-        x[:, self._changed] = own
+        x = self._inputs.repeat(len(own), 1, 1)
+        x[:, self._active.index(changed)] = own
+        asked = self._active.index(asked)
         last = len(self._layers) - 1
         for n, (layer, key, value) in enumerate(self._layers):
-            wanted = x if n < last else x[:, [self._asked]]  # of the last layer, the asked position alone
+            wanted = x if n < last else x[:, [asked]]  # of the last layer, the asked position alone
             x = layer.feed(_attended(layer, wanted, x, key, value), wanted)
         return x[:, 0]
 

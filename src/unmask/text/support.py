@@ -50,11 +50,11 @@ class Support:
     @staticmethod
     def words(vocabulary: Vocabulary) -> Support:
         """Every id but the special and the unused ones: what can stand in a text."""
-        if not vocabulary.word_ids:
+        if not len(vocabulary.word_ids):
             raise UsageError(
                 "the vocabulary holds nothing but special and unused tokens: use the support 'all'"
             )
-        return Support(torch.tensor(vocabulary.word_ids), vocabulary, "words")
+        return Support(vocabulary.word_ids, vocabulary, "words")
 
     @staticmethod
     def by_kind(vocabulary: Vocabulary, kind: int | str) -> Support:

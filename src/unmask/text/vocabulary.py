@@ -66,10 +66,10 @@ class Vocabulary:
         return frozenset(i for i, t in enumerate(self.tokens) if t is None or UNUSED.match(t))
 
     @cached_property
-    def word_ids(self) -> tuple[int, ...]:
-        """Every id but the special and the unused ones."""
+    def word_ids(self) -> Tensor:
+        """Every id but the special and the unused ones, [tokens]."""
         left_out = self.special_ids | self.unused_ids
-        return tuple(i for i in range(self.size) if i not in left_out)
+        return torch.tensor([i for i in range(self.size) if i not in left_out], dtype=torch.long)
 
     @cached_property
     def start_mark(self) -> str | None:

@@ -30,6 +30,7 @@ from unmask.text.support import Support
 from unmask.web.deadline import Deadline
 from unmask.web.errors import LimitExceeded
 from unmask.web.held_bytes import held_bytes
+from unmask.web.in_flight import InFlight
 from unmask.web.lru_cache import LRUCache
 from unmask.web.model_cache import LoadedModel, ModelCache
 from unmask.web.settings import Settings
@@ -104,6 +105,7 @@ class ConditionalsCache:
             settings, on_removal=lambda name: self._kept.drop_where(lambda key: key[0] == name)
         )
         self._used = _Used()
+        self._in_flight = InFlight()
         self.hits = self.misses = 0
 
     @property
@@ -180,16 +182,17 @@ class ConditionalsCache:
             self._used.found[one.key] = conditionals
 
         if len(found) < len(distinct):
-            with deadline.holding(loaded.lock):
+            with self._in_flight.claim(distinct.keys() - found, deadline):
                 # another request may have asked the same meanwhile
                 found |= self._find([key for key in distinct if key not in found])
                 missing = [one for key, one in distinct.items() if key not in found]
-                self.misses += len(missing)
-                with deadline.checked_during(loaded.mlm.model):
-                    found |= self._compute(loaded.mlm, missing, deadline)
-                    for number, one in enumerate(asked):
-                        if found[one.key].runs_model:
-                            use(number)
+                if missing:
+                    with loaded.running(deadline) as mlm, deadline.checked_during(mlm.model):
+                        self.misses += len(missing)
+                        found |= self._compute(mlm, missing, deadline)
+                        for number, one in enumerate(asked):
+                            if found[one.key].runs_model:
+                                use(number)
         for number in range(len(asked)):
             if number not in made:
                 use(number)

@@ -11,13 +11,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from queue import Empty, Queue
+from typing import Any, TypeVar
 
 from unmask.progress import Progress
 
 REPORT_INTERVAL = 0.1
 POLL_INTERVAL = 0.05
+Item = TypeVar("Item")
 
 
 class ClientDisconnected(Exception):
@@ -87,6 +89,13 @@ class Deadline(Progress):
             yield
         finally:
             lock.release()
+
+    def waiting_for(self, queue: Queue[Item]) -> Item:
+        """Return the next of a queue, checking while waiting for it."""
+        while True:
+            self.check()
+            with suppress(Empty):
+                return queue.get(timeout=POLL_INTERVAL)
 
     @contextmanager
     def checked_during(self, model: Any) -> Iterator[None]:

@@ -7,8 +7,9 @@ recently used makes room. Clients name a model by its name in the configuration,
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from queue import LifoQueue
 
 from unmask.errors import RunError, UnmaskError
 from unmask.models.masked_lm import MaskedLM
@@ -21,12 +22,24 @@ ROOM_FOR_A_MODEL = 2**28
 memory runs out in the midst of an import, Python is left with half a module, or crashes."""
 
 
-@dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A model in memory; whoever runs it holds the lock, for its hooks serve one caller at a time."""
+    """A model in memory, and twins on the same weights: each of them serves one caller at a time."""
 
-    mlm: MaskedLM
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, mlm: MaskedLM, callers: int) -> None:
+        self.mlm = mlm
+        self._free: LifoQueue[MaskedLM] = LifoQueue()
+        for _ in range(callers - 1):
+            self._free.put(mlm.twin())
+        self._free.put(mlm)
+
+    @contextmanager
+    def running(self, deadline: Deadline) -> Iterator[MaskedLM]:
+        """Within, the model or a twin of it is the caller's; it is waited for."""
+        mlm = deadline.waiting_for(self._free)
+        try:
+            yield mlm
+        finally:
+            self._free.put(mlm)
 
 
 class ModelCache:
@@ -55,7 +68,7 @@ class ModelCache:
                     return found
             deadline.started(f"loading {name}", 0)
             check_room(ROOM_FOR_A_MODEL)
-            loaded = LoadedModel(self._load(name))
+            loaded = LoadedModel(self._load(name), self._settings.limits.workers)
             with self._lock:
                 self._make_room()
                 self._loaded[name] = loaded

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 
+import torch
 import uvicorn
 
 from unmask.errors import RunError
@@ -22,6 +23,8 @@ EXIT_INTERRUPTED = 130
 def serve(settings: Settings, host: str, port: int, on_start: Callable[[str], None]) -> None:
     """Serve until interrupted; `on_start` is told the address once it is open (port 0 takes a free one)."""
     listening = _listen(host, port)
+    # OpenMP's threads of one worker would wait for those of another: together they were slower than alone
+    torch.set_num_threads(max(1, torch.get_num_threads() // settings.limits.workers))
     app = create_app(settings)
     config = uvicorn.Config(
         app,
