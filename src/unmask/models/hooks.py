@@ -1,6 +1,6 @@
 """Reaching into a model's forward pass: what goes into a module of it, and what comes out of its encoder.
 
-All of it changes the model for as long as it lasts: not for two threads on one model at once.
+All of it changes the model for as long as it lasts: another thread takes a twin (`MaskedLM.twin`).
 """
 
 from __future__ import annotations
