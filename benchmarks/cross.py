@@ -33,7 +33,7 @@ from unmask.text.support import Support
 from wide_model import wide_model
 
 WIDE_MEMORY = "9GB"
-TARGETS = {"english": ("≥ 20×", "≤ 0.025", "≤ 0.15"), "wide": ("≥ 60×", "", "")}
+TARGETS = {"english": ("≥ 20×", "≤ 0.020", "≤ 0.097"), "wide": ("≥ 60×", "", "")}
 
 
 def open_model(name: str) -> unmask.MaskedLM:

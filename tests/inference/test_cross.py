@@ -9,6 +9,7 @@ import torch
 from torch.distributions import kl_divergence
 
 import unmask
+from likelier_words import with_likelier_words
 from tiny import save_tiny, sentence
 from unmask import CONSTRUCTIONS, UsageError, construct
 from unmask.api import load
@@ -34,17 +35,8 @@ def english():
 @pytest.fixture(scope="module")
 def pairs(english):
     """Clozes with the supports of both blanks and the exact conditionals."""
-    made = []
-    words = Support.words(english.vocabulary)
-    for text in SENTENCES:
-        cloze = parse_braces(text, english.vocabulary, english.window)
-        ids = torch.tensor([cloze.ids])
-        supports = tuple(
-            words.likeliest(english.logits(ids, blank)[0, words.ids], TOKENS, [truth])
-            for blank, truth in zip(cloze.blanks, cloze.truth, strict=True)
-        )
-        made.append((cloze, supports, exact_conditionals(english, cloze, supports)))
-    return made
+    found = (with_likelier_words(english, text, TOKENS) for text in SENTENCES)
+    return [(*pair, exact_conditionals(english, *pair)) for pair in found]
 
 
 def errors(english, pairs, candidates, completion, method="ag"):

@@ -6,13 +6,12 @@ import pytest
 import torch
 
 import unmask
+from likelier_words import with_likelier_words
 from unmask.inference.completed import Judgement
 from unmask.inference.cross import MOST_WHOLE, WHOLE_PASSES, Effort, cross_conditionals
 from unmask.inference.exact import exact_conditionals
 from unmask.inference.partial_states import PartialStates
 from unmask.joints.registry import construct
-from unmask.text.cloze import parse_braces
-from unmask.text.support import Support
 
 SENTENCES = ["The {man} {is} in the park.", "She {looked} at {him} with a smile."]
 TOKENS = 500  # so few that each has a row of its own
@@ -25,17 +24,7 @@ def english():
 
 @pytest.fixture(scope="module")
 def pairs(english):
-    made = []
-    words = Support.words(english.vocabulary)
-    for text in SENTENCES:
-        cloze = parse_braces(text, english.vocabulary, english.window)
-        ids = torch.tensor([cloze.ids])
-        supports = tuple(
-            words.likeliest(english.logits(ids, blank)[0, words.ids], TOKENS, [truth])
-            for blank, truth in zip(cloze.blanks, cloze.truth, strict=True)
-        )
-        made.append((cloze, supports))
-    return made
+    return [with_likelier_words(english, text, TOKENS) for text in SENTENCES]
 
 
 def test_an_error_that_is_linear_in_the_partial_states_is_corrected():

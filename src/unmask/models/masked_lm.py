@@ -1,11 +1,9 @@
 """MaskedLM: a checkpoint that answers what stands at the asked positions.
 
-A masked language model is an encoder, a small head, and an output layer that is linear in the head's
-result. Here the three are kept apart without a line for any architecture in particular: `states` runs the
-encoder, cuts its output down to the asked position before the head sees it, and stops at the input of the
-output layer; `decode` is the output layer. So logits are computed where they are asked for and nowhere
-else, and whoever needs the state before the output layer (the learned completion does) has it.
-A model whose output layer can't be told apart has its logits as its states, and `decode` is the identity.
+`states` runs the encoder and the head at the asked positions only, and stops at the input of the output
+layer; `decode` is the output layer (`unmask.models.parts` tells them apart). So logits are computed where
+they are asked for and nowhere else, and whoever needs the state before the output layer (the learned
+completion does) has it.
 
 Where `unmask.models.engine` knows the architecture and proves equal to the model it runs the encoder, and
 spares what is not asked for; most in `filled_states`, which answers for one text with many tokens in one
@@ -15,7 +13,6 @@ blank.
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -31,13 +28,13 @@ from unmask.models.checkpoint import open_checkpoint
 from unmask.models.device import choose_device
 from unmask.models.embedded import locate
 from unmask.models.engine import ROWS_IN_CACHE, Encoder, read_encoder
-from unmask.models.hooks import input_of, output_cut, output_given
 from unmask.models.light import open_light
 from unmask.models.light.tokenizer import LightTokenizer
 from unmask.models.opened import check_usable
 from unmask.models.pair_head import PairHead, find_pair_head
 from unmask.models.partial_pass import FrozenText, active_positions
-from unmask.models.window import positions_start, window_of
+from unmask.models.parts import ModelParts, same
+from unmask.models.window import window_of
 from unmask.progress import Progress, silent
 from unmask.text.cloze import Cloze
 from unmask.text.vocabulary import Vocabulary
@@ -79,13 +76,10 @@ class MaskedLM:
         self.tokenizer = tokenizer
         self.name = name
         self.memory = parse_bytes(memory)
-        self.output_layer = model.get_output_embeddings()
         self._check_known(tokenizer.mask_token_id)
-        self._positions_start = positions_start(model)
-        self._accepts_positions = "position_ids" in inspect.signature(model.forward).parameters
         self.window = window_of(model, tokenizer)
-        self._separable, self._offset, output_size = self._probe()
-        self.vocabulary = Vocabulary(tokenizer, output_size)
+        self._parts = ModelParts(self.model, tokenizer.mask_token_id, device=self.device, name=name)
+        self.vocabulary = Vocabulary(tokenizer, self._parts.offset.numel())
 
     @classmethod
     def load(
@@ -146,6 +140,11 @@ class MaskedLM:
         return f"<MaskedLM '{self.name}': {self.model.config.model_type}, {size}, {self.device}>"
 
     @property
+    def output_layer(self) -> Any:
+        """The module that makes logits of states."""
+        return self._parts.output_layer
+
+    @property
     def tables_on(self) -> torch.device:
         """Where tables are kept: beside the model, but for Apple's GPU, which knows no float64."""
         return torch.device("cpu") if self.device.type == "mps" else self.device
@@ -192,9 +191,9 @@ class MaskedLM:
         for texts, places in progress.over(batches, total=len(ids), size=lambda batch: len(batch[0])):
             there = places.to(self.device)
             if encoder is None:
-                found.append(self._forward_each(texts.to(self.device), there))
+                found.append(self._parts.states_each(texts.to(self.device), there))
             else:
-                found.append(encoder.of_texts(self._embedded(encoder, texts), there))
+                found.append(encoder.of_texts(self._parts.embedded(encoder.entrance, texts), there))
         states = torch.cat(found)
         return states if encoder is None else self._headed(states.flatten(0, 1)).unflatten(0, (-1, asked))
 
@@ -229,7 +228,7 @@ class MaskedLM:
         active = self.active_positions(cloze)
         assert active is not None
         assert self._encoder is not None
-        context = self._embedded(self._encoder, torch.tensor([cloze.ids]))[0]
+        context = self._parts.embedded(self._encoder.entrance, torch.tensor([cloze.ids]))[0]
         frozen = FrozenText(self._encoder.layers, context, active)
         size = self._texts_in_cache(self.batch_size(len(active)), len(active))
         found = []
@@ -256,12 +255,12 @@ class MaskedLM:
 
     def output_weights(self, token_ids: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return the output layer's weights [tokens, features] and offset [tokens], if it is a linear one."""
-        if not (self._separable and isinstance(self.output_layer, torch.nn.Linear)):
+        if not (self._parts.separable and isinstance(self.output_layer, torch.nn.Linear)):
             return None
         columns = _as_slice(token_ids)
         if not isinstance(columns, slice):
             columns = columns.to(self.device)
-        offset = self._offset[columns]
+        offset = self._parts.offset[columns]
         if self.output_layer.bias is not None:
             offset = offset + self.output_layer.bias[columns]
         return self.output_layer.weight[columns], offset
@@ -269,8 +268,7 @@ class MaskedLM:
     @torch.inference_mode()
     def decode(self, states: Tensor) -> Tensor:
         """Return the logits of states, [texts, vocab], cut to the tokens that the tokenizer knows."""
-        logits = self.output_layer(states).add_(self._offset) if self._separable else states
-        return logits[..., : self.vocabulary.size]
+        return self._parts.decode(states)[..., : self.vocabulary.size]
 
     def logits(self, ids: Tensor, position: int) -> Tensor:
         """Return the logits at `position` of each text, [texts, vocab]."""
@@ -289,8 +287,8 @@ class MaskedLM:
         inner = int(getattr(config, "intermediate_size", 0) or getattr(config, "hidden_dim", 4 * hidden))
         heads = int(getattr(config, "num_attention_heads", 12))
         one = 4 * (length * (10 * hidden + 3 * inner) + 2 * heads * length * length)
-        if not self._separable:
-            one += 4 * length * self._offset.numel()  # logits at every position
+        if not self._parts.separable:
+            one += 4 * length * self._parts.offset.numel()  # logits at every position
         return fitting_batch(one, length, self.memory)
 
     def _check_known(self, largest: int) -> None:
@@ -303,19 +301,6 @@ class MaskedLM:
                 f"at {known - 1}: the two do not belong together, take both from one checkpoint"
             )
 
-    def _forward(self, ids: Tensor, positions: Sequence[int]) -> Tensor:
-        if not self._separable:
-            return self._plain(ids)[:, positions]
-        with output_cut(self.model.base_model, positions):
-            states = input_of(self.output_layer, lambda: self._plain(ids))
-        assert states is not None
-        return states
-
-    def _forward_each(self, ids: Tensor, positions: Tensor) -> Tensor:
-        distinct, where = torch.unique(positions, return_inverse=True)
-        states = self._forward(ids, distinct.tolist())
-        return states.gather(1, where[:, :, None].expand(-1, -1, states.shape[-1]))
-
     def _filled(
         self,
         encoder: Encoder,
@@ -327,7 +312,7 @@ class MaskedLM:
     ) -> Tensor:
         """Run the texts that have each token at `changed` through the engine."""
         size = self._texts_in_cache(self.batch_size(len(text)), len(text))
-        context = self._embedded(encoder, torch.tensor([text]))[0]
+        context = self._parts.embedded(encoder.entrance, torch.tensor([text]))[0]
         own = self._own_inputs(encoder, token_ids, changed)
         batches = progress.over(own.split(size), total=len(own), size=len)
         asked = position % len(text)
@@ -337,83 +322,28 @@ class MaskedLM:
     def _own_inputs(self, encoder: Encoder, token_ids: Tensor, position: int) -> Tensor:
         """Return what the first layer reads of each token at a position, [tokens, features]."""
         parts = token_ids[:, None].split(TOKENS_AT_ONCE)
-        return torch.cat([self._embedded(encoder, part, position)[:, 0] for part in parts])
-
-    def _embedded(self, encoder: Encoder, ids: Tensor, first: int = 0) -> Tensor:
-        """Return what the first layer reads, [texts, length, features]; `first` is where the texts start."""
-        found = input_of(encoder.entrance, lambda: self._plain(ids.to(self.device), first))
-        assert found is not None
-        return found
+        return torch.cat([self._parts.embedded(encoder.entrance, part, position)[:, 0] for part in parts])
 
     def _texts_in_cache(self, most: int, length: int) -> int:
         """Return how many texts of this length go through the engine at once."""
         return min(most, max(1, ROWS_IN_CACHE // length)) if self.device.type == "cpu" else most
 
     def _headed(self, hidden: Tensor) -> Tensor:
-        return torch.cat([self._head(part) for part in hidden.split(TOKENS_AT_ONCE)])
-
-    def _head(self, hidden: Tensor) -> Tensor:
-        """Show the head what the encoder left at one position of each text; returns [texts, features]."""
-        any_text = torch.tensor([[self.tokenizer.mask_token_id]], device=self.device)
-        with output_given(self.model.base_model, hidden[:, None]):
-            states = input_of(self.output_layer, lambda: self._plain(any_text))
-        assert states is not None
-        return states[:, 0]
+        return torch.cat([self._parts.headed(part) for part in hidden.split(TOKENS_AT_ONCE)])
 
     @cached_property
     @torch.inference_mode()
     def _encoder(self) -> Encoder | None:
         """The model's layers for the engine, if it knows them and comes to what the model says."""
-        encoder = read_encoder(self.model) if self._separable and self._accepts_positions else None
+        able = self._parts.separable and self._parts.accepts_positions
+        encoder = read_encoder(self.model) if able else None
         if encoder is None:
             return None
         text, tokens = [0, 1, 2, self.tokenizer.mask_token_id, 3, 4], torch.tensor([5, 6])
         ids = torch.tensor(text).repeat(len(tokens), 1)
         ids[:, 1] = tokens
-        plain = self._forward(ids.to(self.device), [3])[:, 0]
-        return encoder if _same(self._filled(encoder, text, 1, tokens, 3), plain) else None
-
-    def _plain(self, ids: Tensor, first: int = 0) -> Tensor:
-        """Run the model as the library does and return its logits, [texts, positions, outputs].
-
-        `first` is the position of the first token.
-        """
-        extra = {}
-        first += self._positions_start
-        if first and self._accepts_positions:
-            # these models number the positions by counting what is not padding: say them outright, so
-            # that a padding token in a blank moves nothing
-            extra["position_ids"] = torch.arange(first, first + ids.shape[1], device=ids.device).expand_as(
-                ids
-            )
-        logits: Tensor = self.model(input_ids=ids, attention_mask=torch.ones_like(ids), **extra).logits
-        return logits
-
-    @torch.inference_mode()
-    def _probe(self) -> tuple[bool, Tensor, int]:
-        """Find out whether the logits are the output layer's result plus a constant, and which constant.
-
-        The head must also read each position by itself, so that it can be shown one alone.
-        Returns (whether this is so, the constant [outputs], the number of outputs).
-        """
-        mask = self.tokenizer.mask_token_id  # never masks alone: ESM divides by the share of other tokens
-        ids = torch.tensor([[mask, 0, 1], [mask, 1, 0]], device=self.device)
-        plain = self._plain(ids)
-        outputs = plain.shape[-1]
-        if not torch.isfinite(plain).all():
-            raise RunError(
-                f"the model '{self.name}' answers with numbers that are not finite: damaged weights"
-            )
-        if self.output_layer is None:
-            return False, torch.zeros(outputs, device=self.device), outputs
-        state = input_of(self.output_layer, lambda: self._plain(ids))
-        if state is not None:
-            with output_cut(self.model.base_model, [1]):
-                alone = input_of(self.output_layer, lambda: self._plain(ids))
-            offset = plain - self.output_layer(state)
-            if _same(alone, state[:, 1:2]) and _same(offset, offset[:1, :1].expand_as(offset)):
-                return True, offset[0, 0], outputs
-        return False, torch.zeros(outputs, device=self.device), outputs
+        plain = self._parts.states(ids.to(self.device), [3])[:, 0]
+        return encoder if same(self._filled(encoder, text, 1, tokens, 3), plain) else None
 
 
 def _as_slice(ids: Tensor) -> Tensor | slice:
@@ -421,7 +351,3 @@ def _as_slice(ids: Tensor) -> Tensor | slice:
     if len(ids) and bool((ids.diff() == 1).all()):
         return slice(int(ids[0]), int(ids[-1]) + 1)
     return ids
-
-
-def _same(one: Tensor | None, other: Tensor) -> bool:
-    return one is not None and one.shape == other.shape and torch.allclose(one, other, atol=1e-4)
