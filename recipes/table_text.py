@@ -52,16 +52,16 @@ def readme_table(found: dict[str, Any]) -> str:
 
 
 def lead(found: dict[str, Any], base: str) -> str:
-    """Say which constructions beat the base, and where."""
+    """Say which constructions beat the base, where, and by how much."""
     ahead: dict[str, list[str]] = {}
     for run, numbers in found["runs"].items():
         for method, entry in numbers["differences"]["p_ppl"].items():
             if method != base and clear(entry) and entry["value"] < 0:
-                ahead.setdefault(method, []).append(run.replace("-", ", "))
+                ahead.setdefault(method, []).append(f"{-entry['value']:.3f} in {run.replace('-', ', ')}")
     leaders = [f"`{method}` ({'; '.join(runs)})" for method, runs in ahead.items()]
     if not leaders:
         return f"No construction beats `{base}` clear of zero in any run."
-    return f"Ahead of `{base}`, clear of zero: {', '.join(leaders)}."
+    return f"Ahead of `{base}`, clear of zero, in nats of log P-PPL: {', '.join(leaders)}."
 
 
 def answer(found: dict[str, Any], base: str) -> str:
@@ -98,12 +98,16 @@ def against_paper(found: dict[str, Any], base: str) -> str:
         count = sum(clear(entry) and entry["value"] > 0 for entry in entries)
         return f"{count} of {len(entries)} runs"
 
-    close = [
-        f"{group['distance']} ({run.split('-')[0]})"
+    by_distance = {
+        run.split("-")[0]: numbers["by_distance"]
         for run, numbers in found["runs"].items()
-        for group in (numbers["by_distance"] if run.endswith("random") else ())
-        if clear(group["gain"]) and group["gain"]["value"] > 0
+        if run.endswith("random")
+    }
+    ends = [
+        f"{groups[0]['gain']['value']:.3f} and {groups[-1]['gain']['value']:.3f} nats ({data})"
+        for data, groups in by_distance.items()
     ]
+    farthest = next(iter(by_distance.values()))[-1]["distance"]
     rows = [
         [
             "AG outperforms Markov random fields",
@@ -115,7 +119,7 @@ def against_paper(found: dict[str, Any], base: str) -> str:
         ],
         [
             "the gain over independent predictions comes from blanks that are close",
-            f"it is clear at distances {', '.join(close) or 'none'}",
+            f"at distances 1 and {farthest} it is {', '.join(ends)}",
         ],
         [
             "AG as published, 40 rounds",
@@ -123,7 +127,7 @@ def against_paper(found: dict[str, Any], base: str) -> str:
             f"{behind('ag-published', 'u_ppl')}",
         ],
     ]
-    return markdown(["the authors", "here, each clear of zero"], rows, left=2)
+    return markdown(["the authors", "here (in runs where the difference is clear of zero)"], rows, left=2)
 
 
 def _each(found: dict[str, Any]) -> str:
