@@ -105,6 +105,7 @@ RESULTS: tuple[Result, ...] = (
         tables="recipes/bits_per_byte.py",
         mark="bits_per_byte",
         pages=(*_pages("results-perplexity"), "docs/how-to/compare-with-causal-models.md"),
+        figures=("docs/figures/bits_per_byte.py",),
         minutes={"snli": 4, "xsum": 10, "wikipedia": 10},
     ),
     Result(

@@ -8,20 +8,34 @@ import numpy as np
 import pytest
 import torch
 
+import unmask
 from unmask.inference.orders import Following, Order
 from unmask.inference.sentences import Reader
 
 sys.path.append(str(Path(__file__).parents[2] / "recipes"))
 
 import bits_per_byte
-from bits_per_byte import BIT, METHODS, ORDERS, Scorer, length_log_probs, log_probs, ratio, summary, tasks_of
+from bits_per_byte import (
+    BIT,
+    METHODS,
+    ORDERS,
+    Scorer,
+    length_log_probs,
+    log_probs,
+    ratio,
+    summary,
+    tasks_of,
+    with_bytes,
+)
 
 TEXTS = ["The old Man is at the casino.", "a dog is in the house", "the cat, a dog"]
 
 
 @pytest.fixture
 def records(mlm_of):
-    return Scorer(mlm_of("bert"))([{"key": str(n), "text": text} for n, text in enumerate(TEXTS)])
+    mlm = mlm_of("bert")
+    found = Scorer(mlm)([{"key": str(n), "text": text} for n, text in enumerate(TEXTS)])
+    return with_bytes(found, mlm.tokenizer)
 
 
 def brute_force(model, mlm, text, order):
@@ -50,6 +64,7 @@ def test_the_chain_and_its_averages_are_those_of_brute_force(records, mlm_of, pl
 
 def test_bytes_are_those_of_the_text_that_the_model_scores(records):
     assert records[0]["bytes"] == len("the old man is at the casino.")
+    assert with_bytes([{"text": "A Café"}], unmask.load().tokenizer)[0]["bytes"] == len("a cafe")
 
 
 def test_bits_per_byte_are_all_bits_over_all_bytes(records):

@@ -29,6 +29,11 @@ class LightTokenizer:
         self.all_special_ids = [tokenizer.token_to_id(token) for token in special.values()]
         self.added_tokens_decoder = tokenizer.get_added_tokens_decoder()
 
+    @property
+    def backend_tokenizer(self) -> Tokenizer:
+        """The tokenizer of the `tokenizers` library, under the name that transformers has for it."""
+        return self._tokenizer
+
     def __len__(self) -> int:
         return int(self._tokenizer.get_vocab_size())
 
