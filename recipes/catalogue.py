@@ -148,6 +148,7 @@ RESULTS: tuple[Result, ...] = (
         tables="recipes/tasks_study.py",
         mark="tasks_study",
         pages=_pages("results-tasks"),
+        figures=("docs/figures/tasks_study.py",),
         minutes={"entities": 20, "sentiment": 10, "rte": 5},
         pair_head=True,
     ),

@@ -41,6 +41,11 @@ from unmask.runs.settings_record import Kind
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "tasks_study.json"
 PAGE = ROOT / "docs" / "background" / "results-tasks.md"
+FIGURE = """```{figure} ../figures/tasks_study.svg
+:alt: Gains over independent answers: log-probability and recall of names, AUC of labels, with intervals.
+:width: 100%
+```"""
+"""What `python docs/figures/tasks_study.py` draws."""
 KIND = Kind("study of tasks")
 PARTS = ("entities", *PROMPTS)
 BASE = "independent"
@@ -160,7 +165,11 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         for part in PARTS
         if part in found
     ]
-    return made | ({"source": f"`python recipes/tasks_study.py`. {'; '.join(sources)}."} if sources else {})
+    if all(part in found for part in PARTS):
+        made["figure"] = FIGURE
+    if sources:
+        made["source"] = f"`python recipes/tasks_study.py`. {'; '.join(sources)}."
+    return made
 
 
 def entity_table(found: dict[str, Any]) -> str:
