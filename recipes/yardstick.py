@@ -42,6 +42,7 @@ SOURCES = {
     "attention": "DAPD",
     "pair head": "unmask",
 }
+OURS = "pair head"
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -134,19 +135,33 @@ def _reference(found: dict[str, Any]) -> str:
 
 
 def _answer(found: dict[str, Any]) -> str:
-    """One sentence: ours against the best of the others."""
-    told = found["groups"]["all"]
-    gain = told["gain"]
+    """Ours against the best of the others, and which proxy ranks best where."""
+    told, predicted = found["groups"]["all"], found["predicted"]
+    gain, other = told["gain"], told["best_other"]
     apart = gain["low"] > 0 or gain["high"] < 0
-    return (
-        f"Over all pairs the rank correlation of the pair head is {_shown(told['spearman']['pair head'])}, "
-        f"that of the best other proxy, {told['best_other']}, "
-        f"{_shown(told['spearman'][told['best_other']])}: a difference of {_shown(gain)}, which "
-        f"{'is clear of' if apart else 'may be'} zero."
-    )
+    lines = [
+        f"Over all pairs the rank correlation of the pair head is {_shown(told['spearman'][OURS])}, "
+        f"that of the best other proxy, {other}, {_shown(told['spearman'][other])}: a difference of "
+        f"{_shown(gain)}, which {'is clear of' if apart else 'may be'} zero.",
+        f"They explain {' and '.join(_explained(predicted[name]) for name in (OURS, other))}.",
+    ]
+    best: dict[str, list[str]] = {}
+    for group, numbers in found["groups"].items():
+        if group != "all":
+            ranked = numbers["spearman"]
+            best.setdefault(max(ranked, key=lambda name: ranked[name]["value"]), []).append(group)
+    first = "; ".join(f"{name} in {', '.join(groups)}" for name, groups in best.items())
+    return f"{' '.join(lines)} Highest rank correlation: {first}."
+
+
+def _explained(predicted: dict[str, Any]) -> str:
+    passes = "no further pass" if not predicted["passes"] else f"further passes: {predicted['passes']}"
+    return f"{100 * predicted['r2']['value']:.0f} % of the variance ({passes})"
 
 
 def _shown(entry: dict[str, float]) -> str:
+    if not any(entry.values()):
+        return "–"  # a proxy that is the same for all pairs ranks none
     return with_interval(Estimate(**entry), 1, 2)
 
 
