@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
+import json
 import random
 import sys
 import time
@@ -169,8 +170,13 @@ def mark(model: str, arguments: Any) -> str:
     """
     from unmask.models.embedded import locate
 
-    names = ("model.safetensors",) if model == "english" else ("config.json", "tokenizer.json")
-    content = b"".join((Path(locate("english")) / name).read_bytes() for name in names)
+    place = Path(locate("english"))
+    if model == "english":
+        content = (place / "model.safetensors").read_bytes()
+    else:
+        config = json.loads((place / "config.json").read_text(encoding="utf-8"))
+        del config["transformers_version"]  # who wrote it changes no weight
+        content = json.dumps(config, sort_keys=True).encode() + (place / "tokenizer.json").read_bytes()
     digest = hashlib.sha256(content).hexdigest()[:8]
     return f"{model}-{digest}" + (f"-{arguments.examples}" if arguments.examples else "")
 
@@ -219,6 +225,8 @@ def wsd(_part: str, arguments: Any) -> dict[str, Any]:
     semcor = home / "semcor.data.xml.gz"
     gold = read_gold(gold_beside(semcor))
     wordnet = find_wordnet(arguments.wordnet)
+    if wordnet is None and arguments.wordnet != "none":
+        raise SystemExit("expected a WordNet for unseen lemmas: install wordnet-base, or give --wordnet")
     back_off = wordnet.first_sense if wordnet else lambda _lemma, _pos: None
     answer: dict[str, Any] = {"wordnet": wordnet is not None}
     for model in arguments.models:
