@@ -113,7 +113,14 @@ def measure(mlm: unmask.MaskedLM, clozes: list[Cloze], counts: list[int]) -> dic
         for i, k in enumerate(counts):
             for completion in COLOURS:
                 cross = cross_conditionals(
-                    mlm, cloze, supports, k, completion=completion, include=((a,), (b,)), seed=i
+                    mlm,
+                    cloze,
+                    supports,
+                    k,
+                    completion=completion,
+                    include=((a,), (b,)),
+                    ungrouped=max(map(len, supports)),  # so that nothing but the completion is wrong
+                    seed=i,
                 )
                 for method, truth in truths.items():
                     joint = unmask.construct(method, cross)
