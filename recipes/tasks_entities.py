@@ -39,7 +39,7 @@ METHODS = {
     "l2r": "chain",
     "ag": "chain of `ag` pairs",
     "tree": "tree",
-    "tree-0": "tree, one pass",
+    "tree-0": "tree (one pass)",
 }
 Supports = tuple[Support, ...]
 SETTINGS = BlanksSettings()

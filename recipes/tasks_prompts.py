@@ -38,7 +38,7 @@ METHODS = {
     "l2r": "`l2r`",
     "r2l": "`r2l`",
     "ag": "`ag`",
-    "ag-0": "`ag`, one pass",
+    "ag-0": "`ag` (one pass)",
 }
 Labels = tuple[tuple[str, ...], tuple[str, ...]]
 """The phrases of the positive label, and those of the other."""

@@ -15,13 +15,13 @@ FILLERS = {
     "l2r": ("chain", "#1f6fb4"),
     "ag": ("chain of ag pairs", "#7fb3dd"),
     "tree": ("tree", "#c1571f"),
-    "tree-0": ("tree, one pass", "#e5a57f"),
+    "tree-0": ("tree (one pass)", "#e5a57f"),
 }
 SCORERS = {
     "l2r": ("l2r", "#1f6fb4"),
     "r2l": ("r2l", "#7fb3dd"),
     "ag": ("ag", "#c1571f"),
-    "ag-0": ("ag, one pass", "#e5a57f"),
+    "ag-0": ("ag (one pass)", "#e5a57f"),
 }
 LONG = 25
 """Characters of a line beside the axis."""
