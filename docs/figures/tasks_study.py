@@ -54,8 +54,8 @@ def draw(found: dict[str, Any]) -> None:
         axis.invert_yaxis()
         axis.set(xlabel=what)
         axis.grid(axis="x", alpha=0.3)
-    for axis in axes[1:]:
-        axis.legend(frameon=False, fontsize=7, loc="best")
+    axes[0].legend(frameon=False, fontsize=7, loc="upper right")
+    axes[2].legend(frameon=False, fontsize=7, loc="best")
     save(figure, "tasks_study")
 
 
