@@ -378,7 +378,7 @@ class TestMisuse:
     ) -> None:
         bert = mlm_of("bert")
         small = MaskedLM(bert.model, bert.tokenizer, device="cpu", memory="48kB")
-        monkeypatch.setattr(small, "_separable", False)  # as in a model whose output layer is not linear
+        monkeypatch.setattr(small, "output_weights", lambda _ids: None)  # its output layer is not linear
         monkeypatch.setattr(small, "batch_size", lambda _length: 8)
         with pytest.raises(
             RunError, match=r"78 by 78 tokens need 48.7 kB.*raise --memory, or take --support"
