@@ -5,16 +5,14 @@ The figure of docs/background/cross-conditionals.md:
     python docs/figures/cross_error.py
 
 writes cross_error.png, cross_error.svg and cross_error.json (the numbers) beside this file. The model is the
-embedded one, over the 1,500 likeliest tokens of each blank, so that the exact answer is at hand in seconds;
-without it, a small model trained here on a made-up language of classes that agree with each other. The scored
-pairs are always among the candidates, as in `unmask score`.
+embedded one, over the 1,500 likeliest tokens of each blank, so that the exact answer is at hand in seconds.
+The scored pairs are always among the candidates, as in `unmask score`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,6 @@ from torch.distributions import kl_divergence
 import unmask
 from unmask.inference.cross import cross_conditionals
 from unmask.inference.exact import Supports, both_blank, exact_conditionals
-from unmask.models.embedded import embedded
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import Cloze, parse_braces
 from unmask.text.support import Support
@@ -58,9 +55,8 @@ COLOURS = {"plain": "#c1571f", "learned": "#1f6fb4"}
 
 def main() -> None:
     """Measure, write the numbers, draw."""
-    torch.manual_seed(0)
-    mlm, texts = the_model()
-    clozes = [parse_braces(text, mlm.vocabulary, mlm.window) for text in texts]
+    mlm = unmask.load()
+    clozes = [parse_braces(text, mlm.vocabulary, mlm.window) for text in TEXTS]
     clozes = [c for c in clozes if len(c.blanks) == 2]  # a word may be several tokens for the model
     tokens = min(TOKENS, len(Support.words(mlm.vocabulary)))
     counts = [k for k in (16, 32, 64, 128, 256, 512, 1024) if k < tokens] + [tokens]
@@ -219,77 +215,6 @@ def draw(found: dict[str, Any]) -> None:
     figure.savefig(HERE / "cross_error.png", dpi=160)
     plt.rcParams["svg.hashsalt"] = "unmask"
     figure.savefig(HERE / "cross_error.svg", metadata={"Date": None})
-
-
-def the_model() -> tuple[unmask.MaskedLM, list[str]]:
-    """Return the embedded model and the texts above, or a small one trained here and its own texts."""
-    if any(m.name == "english" for m in embedded()):
-        return unmask.load(), TEXTS
-    return made_up_model()
-
-
-def made_up_model(steps: int = 800) -> tuple[unmask.MaskedLM, list[str]]:
-    """Train a small BERT on sentences whose words are of one class, or of two that go together."""
-    from transformers import BertConfig, BertForMaskedLM, BertTokenizer
-
-    draw = random.Random(0)
-    classes, members = 10, 16
-    kinds = ("adj", "noun", "verb", "place")
-    words = {(kind, c): [f"{kind}{c}x{i}" for i in range(members)] for kind in kinds for c in range(classes)}
-    vocabulary = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        "the",
-        "at",
-        *(w for ws in words.values() for w in ws),
-    ]
-    ids = {token: i for i, token in enumerate(vocabulary)}
-
-    def sentence() -> str:
-        c = draw.randrange(classes)
-        near = c if draw.random() < 0.7 else (c + draw.choice((1, 3))) % classes
-        weights = [1 / (i + 1) for i in range(members)]
-        adj, noun, verb, place = (
-            draw.choices(words[kind, which], weights)[0]
-            for kind, which in zip(kinds, (c, c, near, near), strict=True)
-        )
-        parts = [adj, noun, verb, place]
-        if draw.random() < 0.1:  # nothing is quite impossible in a language
-            parts[draw.randrange(4)] = draw.choice(vocabulary[7:])
-        return "the {} {} {} at the {}".format(*parts)
-
-    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
-    sizes |= {"initializer_range": 0.1, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    model = BertForMaskedLM(BertConfig(vocab_size=len(vocabulary), max_position_embeddings=16, **sizes))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
-    for _ in range(steps):
-        rows = [["[CLS]", *sentence().split(), "[SEP]"] for _ in range(64)]
-        truth = torch.tensor([[ids[token] for token in row] for row in rows])
-        hidden = torch.rand(truth.shape) < 0.3
-        hidden[:, [0, -1]] = False
-        loss = model(
-            input_ids=truth.masked_fill(hidden, ids["[MASK]"]), labels=truth.masked_fill(~hidden, -100)
-        ).loss
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-    print(f"loss of the made-up language: {loss.item():.3f}")
-    tokenizer = BertTokenizer(vocab=ids, do_lower_case=True, model_max_length=16)
-    mlm = unmask.MaskedLM(
-        model.eval().requires_grad_(False), tokenizer, name="a made-up language", device="cpu"
-    )
-    texts = []
-    for _ in range(8):
-        parts = sentence().split()
-        for blank in draw.choice([(1, 2), (2, 3), (3, 6)]):
-            parts[blank] = "{" + parts[blank] + "}"
-        texts.append(" ".join(parts))
-    return mlm, texts
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
 """The figures show what the pages say that they show."""
 
+import importlib.util
 import json
 from pathlib import Path
 
 import pytest
+
+import unmask
+from unmask.text.cloze import parse_braces
 
 FIGURES = Path(__file__).parents[2] / "docs" / "figures"
 
@@ -36,3 +40,18 @@ def test_the_left_out_error_tells_the_true_one(cross):
     for k, estimate, truth in list(estimates)[:-1]:
         if k >= 64:
             assert estimate == pytest.approx(truth, rel=0.5)
+
+
+def test_the_numbers_are_measured_with_a_row_for_every_token(monkeypatch):
+    # by its place: other figures are called like recipes
+    spec = importlib.util.spec_from_file_location("cross_error_figure", FIGURES / "cross_error.py")
+    cross_error = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(cross_error)
+    monkeypatch.setattr(cross_error, "TOKENS", 600)  # more than would have rows of their own
+    mlm = unmask.load()
+    cloze = parse_braces(cross_error.TEXTS[0], mlm.vocabulary, mlm.window)
+    found = cross_error.measure(mlm, [cloze], [16, 600])
+    for completion in cross_error.COLOURS:
+        few, everything = found["unevaluated"][completion]
+        assert few > 0.01
+        assert everything == 0
