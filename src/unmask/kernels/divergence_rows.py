@@ -71,20 +71,24 @@ def rows(log_q, p, r, log_a, log_b, inverse_b, n_b, level, start, stop, found): 
         log_q_a, inverse_a = log_a[a], exp(-log_a[a])
         for piece in range(0, columns, PIECE):
             f, w, s, n = zero, zero, zero, zero
-            for b in range(piece, min(piece + PIECE, columns)):
-                log_cell, p_cell, r_cell = log_q[a, b], p[a, b], r[a, b]
+            end = min(piece + PIECE, columns)
+            # slices, as in unmask.kernels.newman: an index that may be negative costs gathers
+            log_q_, p_, r_ = log_q[a, piece:end], p[a, piece:end], r[a, piece:end]
+            log_b_, inverse_b_, n_ = log_b[piece:end], inverse_b[piece:end], n_b[piece:end]
+            for b in range(end - piece):
+                log_cell, p_cell, r_cell = log_q_[b], p_[b], r_[b]
                 q = exp(log_cell)
-                g, h = q * inverse_b[b], q * inverse_a
+                g, h = q * inverse_b_[b], q * inverse_a
                 log_p, log_r = log(p_cell), log(r_cell)
-                log_g, log_h = log_cell - log_b[b], log_cell - log_q_a
+                log_g, log_h = log_cell - log_b_[b], log_cell - log_q_a
                 log_m, log_k = log((p_cell + g) * half), log((r_cell + h) * half)
-                f += n_b[b] * (p_cell * (log_p - log_g) + r_cell * (log_r - log_h))
-                w += n_b[b] * (g * (log_g - log_p) + h * (log_h - log_r))
-                s += n_b[b] * (
+                f += n_[b] * (p_cell * (log_p - log_g) + r_cell * (log_r - log_h))
+                w += n_[b] * (g * (log_g - log_p) + h * (log_h - log_r))
+                s += n_[b] * (
                     (p_cell * (log_p - log_m) + g * (log_g - log_m))
                     + (r_cell * (log_r - log_k) + h * (log_h - log_k))
                 )
-                n += n_b[b] if log_cell > level else zero
+                n += n_[b] if log_cell > level else zero
             forward += f
             backward += w
             shared += s

@@ -141,16 +141,22 @@ def compiled_rows() -> Callable[..., None]:
             num0 = num1 = den0 = den1 = 0.0
             for piece in range(0, columns, PIECE):
                 above0, above1, below0, below1 = zero, zero, zero, zero
-                for b in range(piece, min(piece + PIECE, columns)):
-                    s0, s1 = x0 + y[b], x1 + y[b]
-                    inverse = n_b[b] / (s0 * s1)
+                # slices, for an index that starts at 0 is known not to be negative: with AVX-512 the loop is
+                # compiled to gathers otherwise, at a third of the speed
+                end = min(piece + PIECE, columns)
+                y_, n_, p0_, p1_ = y[piece:end], n_b[piece:end], p0[piece:end], p1[piece:end]
+                r0_, r1_ = r0[piece:end], r1[piece:end]
+                w_ = None if w_b is None else w_b[piece:end]  # decided when this is compiled
+                for b in range(end - piece):
+                    s0, s1 = x0 + y_[b], x1 + y_[b]
+                    inverse = n_[b] / (s0 * s1)
                     w0, w1 = inverse * s1, inverse * s0
-                    above0 += r0[b] * (y[b] * w0)
-                    above1 += r1[b] * (y[b] * w1)
-                    if w_b is not None:  # decided when this is compiled
-                        w0, w1 = w0 * w_b[b], w1 * w_b[b]
-                    below0 += p0[b] * w0
-                    below1 += p1[b] * w1
+                    above0 += r0_[b] * (y_[b] * w0)
+                    above1 += r1_[b] * (y_[b] * w1)
+                    if w_ is not None:
+                        w0, w1 = w0 * w_[b], w1 * w_[b]
+                    below0 += p0_[b] * w0
+                    below1 += p1_[b] * w1
                 num0 += above0
                 num1 += above1
                 den0 += below0
