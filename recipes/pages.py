@@ -7,10 +7,13 @@ and `<!-- end -->`.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ENDS = ("% end", "<!-- end -->")
+WIDTH = 104
+CODE = re.compile(r"`[^`]*`")
 MARK = re.compile(r"(?:% |<!-- )(?P<recipe>[\w-]+): (?P<name>\S+)(?: -->)?")
 
 
@@ -36,9 +39,27 @@ def renewed(text: str, recipe: str, tables: Mapping[str, str]) -> str:
             kept.append(line)
         name = marked(line, recipe)
         if name in tables:
-            kept += ["", tables[name], ""] if tables[name] else []
+            kept += ["", wrapped(tables[name]), ""] if tables[name] else []
             inside = True
     return "\n".join(kept) + "\n"
+
+
+def wrapped(text: str) -> str:
+    """Break long lines of prose; rows of tables, fenced blocks and code in backticks stay whole."""
+    lines: list[str] = []
+    fenced = False
+    for line in text.splitlines():
+        fenced ^= line.startswith("```")
+        if fenced or len(line) <= WIDTH or line.startswith(("|", "```")):
+            lines.append(line)
+            continue
+        whole = CODE.sub(lambda code: code[0].replace(" ", "\0"), line)
+        indent = "  " if line.startswith("- ") else ""
+        broken = textwrap.wrap(
+            whole, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+        lines += [part.replace("\0", " ") for part in broken]
+    return "\n".join(lines)
 
 
 def shown(text: str, recipe: str) -> Iterator[tuple[str, str]]:

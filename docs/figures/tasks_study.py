@@ -54,8 +54,8 @@ def draw(found: dict[str, Any]) -> None:
         axis.invert_yaxis()
         axis.set(xlabel=what)
         axis.grid(axis="x", alpha=0.3)
-    axes[0].legend(frameon=False, fontsize=7, loc="upper right")
-    axes[2].legend(frameon=False, fontsize=7, loc="best")
+    for axis in (axes[0], axes[2]):
+        axis.legend(frameon=False, fontsize=7, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
     save(figure, "tasks_study")
 
 

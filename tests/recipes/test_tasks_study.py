@@ -164,3 +164,29 @@ def test_the_answer_names_what_is_clear_of_chance_and_says_so_if_nothing_is():
     assert "chain better; pairs worse" in tasks_study._answer({"AUC": said}, labels)
     level = dict.fromkeys(labels, numbers(-1, 1))
     assert "no method differs" in tasks_study._answer({"AUC": level}, labels)
+
+
+def numbers(value, low=None, high=None):
+    return {"value": value, "low": value if low is None else low, "high": value if high is None else high}
+
+
+def test_the_answer_on_labels_counts_the_cases_that_are_clear_and_tells_same_words_apart():
+    def case(**gains):
+        every = {m: numbers(*gains.get(m, (0.0, -0.1, 0.1))) for m in tasks_study.SCORERS}
+        return {
+            "auc": {m: {"gain": gain} for m, gain in every.items()},
+            "accuracy": {m: {"value": numbers(0.4 + 0.1 * (m == "ag"))} for m in every},
+        }
+
+    same, other = "very good, not bad / very bad, not good", "very good / very bad"
+    found = {
+        "sentiment": {"prompts": {"p": {same: case(ag=(0.2, 0.1, 0.3)), other: case(l2r=(0.05, -0.1, 0.1))}}},
+        "rte": {"prompts": {"p": {other: case(r2l=(0.03, 0.01, 0.05))}}},
+    }
+    told = tasks_study.labels_answer(found)
+    assert "1 of 2 (SST) and 1 of 1 (RTE)" in told
+    assert "by up to 0.20 where both labels" in told
+    assert "by up to 0.05 elsewhere" in told
+    assert "40 to 50 %" in told
+    assert tasks_study.same_words(same)
+    assert not tasks_study.same_words(other)
