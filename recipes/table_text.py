@@ -31,10 +31,7 @@ def clear(entry: dict[str, float]) -> bool:
 def source(found: dict[str, Any]) -> str:
     """Say how many pairs there were, and what they were made with."""
     total = sum(numbers["examples"] for numbers in found["runs"].values())
-    runs = found.get("exact", {})
-    exact = ", ".join(f"{e['examples']} of {run.replace('-', ' ')}" for run, e in runs.items())
-    checked = f"; exact, too: {exact}" if exact else ""
-    return f"{_each(found)} pairs per run, {total:,} in all{checked}. {_made(found)}"
+    return f"{_each(found)} pairs per run, {total:,} in all. {_made(found)}"
 
 
 def readme_table(found: dict[str, Any]) -> str:
@@ -73,20 +70,6 @@ def answer(found: dict[str, Any], base: str) -> str:
         f"**{lead(found, base)}** Over all runs level with it: {', '.join(level) or 'none'}; behind it: "
         f"{', '.join(behind) or 'none'}."
     )
-
-
-def exact_answer(found: dict[str, Any], base: str, rival: str = "gibbs") -> str:
-    """Say how far `auto` is from exact for the base, and who leads exactly, run by run."""
-    lines = []
-    for run, e in found["exact"].items():
-        numbers = found["exact_differences"][run]
-        bias, less = numbers["bias"][base], numbers["less"][rival]
-        leader = "neither leads" if not clear(less) else f"`{base if less['value'] > 0 else rival}` leads"
-        lines.append(
-            f"- {run.replace('-', ', ')}, {e['examples']} pairs: `{base}` at `auto` less exact "
-            f"{signed(bias)}; `{rival}` less `{base}`, both exact, {signed(less)}: {leader}."
-        )
-    return "\n".join(lines)
 
 
 def against_paper(found: dict[str, Any], base: str) -> str:

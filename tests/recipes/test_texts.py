@@ -6,7 +6,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[2] / "recipes"))
 
 from encoders_text import pretraining_gains, sense_gains
-from table_text import answer, clear, exact_answer, lead, signed
+from table_text import answer, clear, lead, signed
 
 
 def entry(value, half):
@@ -21,8 +21,6 @@ def found(rival):
     return {
         "runs": {RUN: {"differences": {"p_ppl": differences}}},
         "together": {"p_ppl": differences},
-        "exact": {RUN: {"examples": 100}},
-        "exact_differences": {RUN: {"bias": {"ag": entry(-0.07, 0.01)}, "less": {"gibbs": rival}}},
     }
 
 
@@ -45,12 +43,6 @@ def test_the_answer_parts_what_is_level_from_what_is_behind():
     level, behind = (answer(found(entry(0.2, half)), "ag") for half in (0.3, 0.1))
     assert level.endswith("level with it: `gibbs`, `mixture`; behind it: `product`.")
     assert behind.endswith("level with it: `mixture`; behind it: `gibbs`, `product`.")
-
-
-def test_the_exact_pairs_say_who_leads_or_that_nobody_does():
-    assert exact_answer(found(entry(-0.2, 0.1)), "ag").endswith("`gibbs` leads.")
-    assert exact_answer(found(entry(0.2, 0.1)), "ag").endswith("`ag` leads.")
-    assert exact_answer(found(entry(0.2, 0.3)), "ag").endswith("neither leads.")
 
 
 def test_gains_of_pretraining_are_in_points_the_largest_first_and_may_be_losses():
