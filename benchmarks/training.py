@@ -23,6 +23,7 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoTokenizer,
     DataCollatorForLanguageModeling,
+    PrinterCallback,
     Trainer,
     TrainerCallback,
     TrainingArguments,
@@ -113,6 +114,7 @@ def plain(home, rows, rate, steps):
         data_collator=DataCollatorForLanguageModeling(tokenizer, mlm_probability=rate),
         callbacks=[clock],
     )
+    trainer.remove_callback(PrinterCallback)  # what is printed goes on the page
     trainer.train()
     return clock.rate(rows * LENGTH)
 

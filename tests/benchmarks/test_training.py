@@ -1,0 +1,21 @@
+"""The throughput benchmark prints a table of both ways, and nothing that a trainer says."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+pytestmark = pytest.mark.training
+
+
+def test_it_prints_a_row_for_each_way(monkeypatch, capsys):
+    import training
+
+    monkeypatch.setattr(sys, "argv", ["training.py", "--rows", "2", "--steps", "4", "--rounds", "1"])
+    training.main()
+    lines = [line for line in capsys.readouterr().out.splitlines() if line]
+    assert lines[0] == "## Training throughput"
+    assert [line.split(" | ")[0] for line in lines[-2:]] == [f"| {training.PLAIN}", f"| {training.OURS}"]
+    assert "{" not in "".join(lines)
