@@ -36,8 +36,9 @@ held-out text at this distance.
 
 With `auto` candidates K starts at 64 (with a pair head at 8) and doubles while the estimated error is above a
 tolerance. Where the engine knows the model's layers, only the first 16 candidates per side have a whole pass;
-all others have a partial one, corrected by what the 16 teach (`unmask.inference.partial_states`). The error
-of that is part of the estimate, and where it is most of it, the whole passes double instead.
+all others have a partial one, corrected by what the 16 teach (`unmask.inference.partial_states`), and K goes
+from 8 to 64 at once. The error of that is part of the estimate, and where it is most of it, the whole passes
+double instead.
 """
 
 from __future__ import annotations
