@@ -52,16 +52,14 @@ def snli_pairs(path: Path, mlm: unmask.MaskedLM, count: int) -> list[Cloze]:
     return [example.cloze(mlm.vocabulary) for example in drawn]
 
 
-def asked(
-    mlm: unmask.MaskedLM, cloze: Cloze, candidates: Any, support: Any
-) -> tuple[float, float, dict[str, Any]]:
-    """Return log q of the true pair under ag, the seconds it took, and the diagnostics."""
+def asked(mlm: unmask.MaskedLM, cloze: Cloze, candidates: Any, support: Any) -> tuple[float, float]:
+    """Return log q of the true pair under ag, and the seconds it took."""
     start = time.perf_counter()
     made = conditionals(mlm, cloze, Query(candidates=candidates, support=support))
     assert isinstance(made, PairConditionals)
     assert cloze.truth is not None
     log_q = float(construct("ag", made).log_prob(cloze.truth))
-    return log_q, time.perf_counter() - start, made.diagnostics
+    return log_q, time.perf_counter() - start
 
 
 def by_passes(mlm: unmask.MaskedLM, cloze: Cloze, partial: bool) -> tuple[float, Diagnostics]:
@@ -90,7 +88,7 @@ class Exact:
 
     def find(self, cloze: Cloze) -> float:
         """Find it anew, known or not, and return the seconds."""
-        log_q, seconds, _ = asked(self._mlm, cloze, "all", "words")
+        log_q, seconds = asked(self._mlm, cloze, "all", "words")
         if cloze not in self:
             self._known[_key(cloze)] = log_q
             self._records.append({"key": _key(cloze), "log_q": log_q})

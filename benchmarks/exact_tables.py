@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 import unmask
-from machine import BUILD
+from machine import BUILD, TEXT
 from unmask.evaluation.run import fingerprint
 from unmask.inference.infer import conditionals
 from unmask.inference.query import Query
@@ -16,7 +16,6 @@ from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import parse_braces
 from unmask.text.support import Support
 
-TEXT = "The {man} {is} playing in the park."
 PARTS = ("a_table", "b_table", "a_alone", "b_alone", "a_log_z", "b_log_z")
 
 
@@ -28,7 +27,7 @@ def tables_of(text: str = TEXT, model: str = "english") -> PairConditionals:
         _make(text, mlm, path)
     found = torch.load(path, weights_only=True)
     support = Support.numbered(len(found["a_alone"]))
-    return PairConditionals(*(found[part] for part in PARTS), support, support, {}, linear=True)
+    return PairConditionals(*(found[part] for part in PARTS), support, support, linear=True)
 
 
 def _make(text: str, mlm: unmask.MaskedLM, path: Path) -> None:

@@ -12,8 +12,6 @@ the candidates of several examples into one batch.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,6 +21,7 @@ import torch
 from torch import Tensor
 
 import unmask
+from machine import describe, table
 from unmask.models.hooks import output_cut
 from unmask.text.cloze import Cloze
 
@@ -43,7 +42,9 @@ def measure(
 ) -> dict[str, Any]:
     """Time both at each length, on texts that hold so many tokens in all; `show` gets a table's lines."""
     fast, plain = unmask.load(model, device="cpu"), unmask.load(model, device="cpu", engine="transformers")
-    show("| tokens in a text | Hugging Face, ms a text | engine, ms a text | ratio | largest difference |")
+    show(
+        "| tokens in a text | Hugging Face, ms per text | engine, ms per text | ratio | largest difference |"
+    )
     show("|---|---|---|---|---|")
     rows = []
     for length in lengths:
@@ -134,15 +135,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     given = parser.parse_args()
     print("## Forward passes over texts that differ in one token\n")
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
-    print(f"{machine}, torch {torch.__version__}, float32, model {given.model}\n")
+    print(f"{describe()}; float32, model {given.model}\n")
     chosen = {"lengths": given.lengths, "tokens": given.tokens, "repeats": given.repeats}
     found = measure(given.model, **chosen, show=partial(print, flush=True))
     print(f"\nThe passes were made by: {found['engine']}.\n")
     costs = together(given.model, repeats=given.repeats)
-    print("| texts of 16 tokens at once | " + " | ".join(map(str, costs)) + " |")
-    print("|---" * (len(costs) + 1) + "|")
-    print("| engine, ms a text | " + " | ".join(f"{cost:.2f}" for cost in costs.values()) + " |")
+    heads = ["texts of 16 tokens at once", *map(str, costs)]
+    print(table(heads, [["engine, ms per text", *(f"{cost:.2f}" for cost in costs.values())]]))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import unmask
-from machine import describe, parser, table
+from machine import TEXT, describe, parser, table
 from unmask.inference.infer import conditionals
 from unmask.inference.query import Query
 from unmask.joints.registry import construct
@@ -27,21 +27,19 @@ sys.path.append(str(Path(__file__).parents[1] / "recipes"))
 from provenance import ALL, MADE, read, stamp, why_stale, write
 
 FOUND = Path(__file__).parents[1] / "docs" / "figures" / "growth.json"
-TEXT = "The {man} {is} playing in the park."
 WORDS = "with a dog and some friends of the old family who came from the town near a river"
 VOCABULARIES = (4096, 8192, 16384, 30000)
 CANDIDATES = (32, 64, 128, 256, 512, 1024)
 LENGTHS = (8, 16, 32, 64, 128)
 
 
-class Watch:
+class ForwardTimer:
     """The seconds spent in a model's forward passes."""
 
     def __init__(self, mlm: unmask.MaskedLM) -> None:
         self.seconds = 0.0
-        for name in ("states_at", "filled_states"):
-            if hasattr(mlm, name):
-                setattr(mlm, name, self._timed(getattr(mlm, name)))
+        for name in ("states_at", "states_each", "filled_states"):
+            setattr(mlm, name, self._timed(getattr(mlm, name)))
         self._inside = False
 
     def _timed(self, work: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,9 +56,9 @@ class Watch:
         return timed
 
 
-def pair(mlm: unmask.MaskedLM, watch: Watch, cloze: Cloze, **options: Any) -> dict[str, float]:
+def pair(mlm: unmask.MaskedLM, timer: ForwardTimer, cloze: Cloze, **options: Any) -> dict[str, float]:
     """Return the seconds of a pair's forward passes, of its tables beyond them, and of `ag`."""
-    watch.seconds, start = 0.0, time.perf_counter()
+    timer.seconds, start = 0.0, time.perf_counter()
     made = conditionals(mlm, cloze, Query(**options))
     assert isinstance(made, PairConditionals)
     asked = time.perf_counter()
@@ -69,8 +67,8 @@ def pair(mlm: unmask.MaskedLM, watch: Watch, cloze: Cloze, **options: Any) -> di
     end = time.perf_counter()
     return {
         "passes": made.diagnostics.passes,
-        "forward": watch.seconds,
-        "tables": asked - start - watch.seconds,
+        "forward": timer.seconds,
+        "tables": asked - start - timer.seconds,
         "ag": end - asked,
         "sweeps": joint.diagnostics.solver.sweeps,
     }
@@ -106,16 +104,16 @@ def measure(
             write(FOUND, found, {ALL: made})
 
     mlm = unmask.load("english", device="cpu")
-    watch, text = Watch(mlm), parse_braces(TEXT, mlm.vocabulary, mlm.window)
-    pair(mlm, watch, text, candidates=32)  # compiles what is to be compiled
+    timer, text = ForwardTimer(mlm), parse_braces(TEXT, mlm.vocabulary, mlm.window)
+    pair(mlm, timer, text, candidates=32)  # compiles what is to be compiled
     for k in candidates:
-        keep("candidates", k, lambda k=k: pair(mlm, watch, text, candidates=k))
+        keep("candidates", k, lambda k=k: pair(mlm, timer, text, candidates=k))
     for length in lengths:
-        keep("length", length, lambda n=length: pair(mlm, watch, of_length(n, mlm), candidates=256))
+        keep("length", length, lambda n=length: pair(mlm, timer, of_length(n, mlm), candidates=256))
     mlm = unmask.load(wide_model(), device="cpu", memory="9GB")
-    watch, text = Watch(mlm), parse_braces(TEXT, mlm.vocabulary, mlm.window)
+    timer, text = ForwardTimer(mlm), parse_braces(TEXT, mlm.vocabulary, mlm.window)
     for size in vocabularies:
-        keep("exact", size, lambda n=size: pair(mlm, watch, text, candidates="all", support=n))
+        keep("exact", size, lambda n=size: pair(mlm, timer, text, candidates="all", support=n))
     return found
 
 

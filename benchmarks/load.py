@@ -1,4 +1,4 @@
-"""How the explorer bears a crowd: `unmask serve` on loopback, and clients that ask at once.
+"""The explorer under load: `unmask serve` on loopback, and clients that ask at once.
 
 Measured, in this order: the time from the command to a page that is served, to a model that is ready and to
 the answer that the page shows first; default fills that were never asked before; how soon a killed client's
@@ -17,8 +17,6 @@ import argparse
 import asyncio
 import json
 import math
-import os
-import platform
 import random
 import re
 import signal
@@ -35,6 +33,7 @@ import httpx
 import psutil
 
 from fill import SENTENCES
+from machine import describe
 
 KINDS = ("old", "young", "tall", "small", "happy", "tired", "other", "first")
 PLACES = ("park", "street", "house", "garden", "city", "field", "school", "kitchen", "river", "snow")
@@ -234,8 +233,7 @@ def main() -> None:
     first, second = (statistics.median(part) for part in (tally.rss[:half], tally.rss[half:]))
     quantiles = statistics.quantiles(tally.seconds, n=20)
     others = {status: n for status, n in tally.statuses.items() if status not in (200, 503)}
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
-    print(f"## The explorer under load\n\n{machine}, model {given.model}, {given.clients} clients for")
+    print(f"## The explorer under load\n\n{describe()}; model {given.model}, {given.clients} clients for")
     print(f"{given.seconds:g} s, {settings or 'default questions'}\n")
     print("| what | measured |\n|---|---|")
     for name, value in {

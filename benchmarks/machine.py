@@ -17,6 +17,8 @@ from typing import Any
 
 import torch
 
+TEXT = "The {man} {is} playing in the park."
+"""The pair of blanks that is timed wherever one will do."""
 BUILD = Path(__file__).parents[1] / "build" / "bench"
 """Where benchmarks keep models, tables and unfinished measurements; never committed."""
 

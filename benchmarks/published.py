@@ -20,11 +20,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from machine import Peak, parser
+from machine import TEXT, Peak, parser
 
 ROUNDS = 40
 BATCH = 64
-TEXT = "The {man} {is} playing in the park."
 
 
 @dataclass

@@ -1,11 +1,11 @@
-"""How fast sentences are scored (PLL): batches across sentences against one masked copy a forward pass.
+"""How fast sentences are scored (PLL): batches across sentences against one masked copy per forward pass.
 
 Each way runs in a fresh process on the same sentences, in one thread, and says how many seconds of processor
 time it took (which other work on the machine changes little) and how much memory the process held at most.
 The batches are given so small a budget (--memory) that they hold about what the baseline does.
 The baseline is what the definition says: for every token a copy of the sentence with that token masked, one
-copy a forward pass, through the whole model. All ways must agree to 1e-4 nats a sentence, or the benchmark
-fails.
+copy per forward pass, through the whole model. All ways must agree to 1e-4 nats per sentence, or
+the benchmark fails.
 
     python benchmarks/scoring.py [--model english] [--sentences FILE] [--count 60] [--memory 16MB]
 """
@@ -15,15 +15,15 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-WAYS = ("one copy a pass", "one copy a pass, transformers", "batches across sentences")
+from machine import describe, table
+
+WAYS = ("one copy per pass", "one copy per pass, transformers", "batches across sentences")
 
 
 def sentences(path: Path | None, count: int) -> list[str]:
@@ -94,17 +94,17 @@ def main() -> None:
         if worst > 1e-4:
             raise SystemExit(f"{way} differs from {WAYS[0]} by {worst:.2g} nats")
     print("## Scoring sentences by pseudo-log-likelihood\n")
-    machine = f"{platform.machine()}, {os.cpu_count()} cores (1 used), Python {platform.python_version()}"
-    print(f"{machine}, model {given.model}, {len(texts)} sentences of {base['tokens']} tokens\n")
-    print("| way | CPU seconds | tokens/s | ratio | target | peak memory |")
-    print("|---|---|---|---|---|---|")
+    print(
+        f"{describe()}; 1 core used, model {given.model}, {len(texts)} sentences of {base['tokens']} tokens\n"
+    )
+    rows = []
     for way, row in found.items():
-        speed = base["seconds"] / row["seconds"]
-        rate = row["tokens"] / row["seconds"]
+        speed, rate = base["seconds"] / row["seconds"], row["tokens"] / row["seconds"]
         target = "≥ 3" if way == WAYS[-1] else ""
-        print(
-            f"| {way} | {row['seconds']:.2f} | {rate:.0f} | {speed:.1f} | {target} | {row['peak']:.0f} MB |"
+        rows.append(
+            (way, f"{row['seconds']:.2f}", f"{rate:.0f}", f"{speed:.1f}", target, f"{row['peak']:.0f} MB")
         )
+    print(table(("way", "CPU seconds", "tokens/s", "ratio", "target", "peak memory"), rows))
 
 
 if __name__ == "__main__":

@@ -7,13 +7,13 @@ and the bare imports of torch and transformers in the same run, which no command
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from machine import describe, table
 
 TEXT = "The [MASK] [MASK] at the casino."
 UNMASK = str(Path(sys.executable).parent / "unmask")
@@ -49,11 +49,9 @@ def main() -> None:
     times = {name: seconds(command, given.runs) for name, command in rows.items()}
     base = times["import torch, transformers.AutoModelForMaskedLM"]
     print("## How long a user waits\n")
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    print(f"{machine}, model {given.model}, median of {given.runs}\n")
-    print("| command | seconds | against the bare imports |\n|---|---|---|")
-    for name, taken in times.items():
-        print(f"| {name} | {taken:.2f} | {taken / base:.2f} |")
+    print(f"{describe()}; model {given.model}, median of {given.runs}\n")
+    lines = [(name, f"{taken:.2f}", f"{taken / base:.2f}") for name, taken in times.items()]
+    print(table(("command", "seconds", "against the bare imports"), lines))
 
 
 if __name__ == "__main__":

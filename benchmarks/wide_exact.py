@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 import unmask
-from machine import Peak, describe, in_own_process, parser, table
+from machine import TEXT, Peak, describe, in_own_process, parser, table
 from unmask.inference.infer import conditionals
 from unmask.inference.query import Query
 from unmask.joints.registry import construct
@@ -18,7 +18,6 @@ from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import parse_braces
 from wide_model import wide_model
 
-TEXT = "The {man} {is} playing in the park."
 BUDGET = "9GB"
 ALLOWED = 9e9
 

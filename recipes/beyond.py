@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "beyond", help="where the records go")
     parser.add_argument("--only", nargs="+", choices=list(RUNS), default=list(RUNS))
     parser.add_argument("--examples", type=int, default=200, help="pairs of each file of BLiMP")
-    parser.add_argument("--ray", help="address of a Ray cluster, or local: one worker a core, of one thread")
+    parser.add_argument("--ray", help="address of a Ray cluster, or local: a worker of one thread per core")
     parser.add_argument("--sentences", type=int, help="of each row of blanks and many, for a try")
     parser.add_argument("--out", type=Path, default=RESULTS, help="another file leaves the page as it is")
     parser.add_argument("--tables", action="store_true", help="rewrite the page only")

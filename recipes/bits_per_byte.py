@@ -32,15 +32,15 @@ from scipy.special import logsumexp
 
 import unmask
 from unmask.cli.terminal import Ticker
-from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
 from unmask.evaluation.intervals import Estimate, intervals
 from unmask.evaluation.intervals import shown as with_interval
+from unmask.evaluation.keyed_tasks import Record, Task, run_tasks
 from unmask.evaluation.sentences import read_sentences
 from unmask.inference.lengths import counted
 from unmask.inference.scorable import TextReader
 from unmask.inference.sentence_scores import SentenceScorer
 from unmask.models.embedded import weights_digest
-from unmask.runs.settings_record import Kind
+from unmask.runs.settings_record import RunKind
 from unmask.text.support import Support
 
 ROOT = Path(__file__).parents[1]
@@ -54,7 +54,7 @@ FIGURE = """```{figure} ../figures/bits_per_byte.svg
 :width: 100%
 ```"""
 """What `python docs/figures/bits_per_byte.py` draws."""
-KIND = Kind("bits per byte of sentences")
+KIND = RunKind("bits per byte of sentences")
 DATA = {"snli": "SNLI dev", "xsum": "XSum", "wikipedia": "Wikipedia, held out"}
 ORDERS = (1, 2, 4, 8)
 """The average over the first n of the most orders; one order is the chain."""
@@ -188,7 +188,7 @@ def summary(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def measure(name: str, options: argparse.Namespace, mlm: unmask.MaskedLM) -> dict[str, Any]:
-    """Score the sentences of a data set, or go on with it."""
+    """Score the sentences of a data set, or resume."""
     tasks, left = tasks_of(name, texts_of(name, options.data), mlm, options.sentences)
     settings = {"model": mlm.name, "weights": weights_digest(mlm.name), "orders": max(ORDERS)}
     records = run_tasks(
@@ -276,7 +276,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "bits_per_byte")
     parser.add_argument("--only", nargs="+", choices=list(DATA), default=list(DATA))
     parser.add_argument("--sentences", type=int, default=500, help="of each data set")
-    parser.add_argument("--ray", help="address of a Ray cluster, or local: one worker a core, of one thread")
+    parser.add_argument("--ray", help="address of a Ray cluster, or local: a worker of one thread per core")
     parser.add_argument("--out", type=Path, default=RESULTS, help="another file leaves the pages as they are")
     parser.add_argument("--tables", action="store_true", help="rewrite the pages only")
     options = parser.parse_args()

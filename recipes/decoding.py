@@ -41,7 +41,7 @@ TOLD = 0.3
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Decode every text by every scheme, or go on with it, and sum it up."""
+    """Decode every text by every scheme, or resume, and sum it up."""
     records = measure_decoding(
         unmask.load(options.model),
         [f"{name}={options.data / file}" for name, file in FILES.items()],
@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "decoding", help="where the records go")
     parser.add_argument("--model", default="english")
     parser.add_argument("--texts", type=int, default=100, help="texts per data set and share masked")
-    parser.add_argument("--ray", help="address of a Ray cluster, or local: one worker a core, of one thread")
+    parser.add_argument("--ray", help="address of a Ray cluster, or local: a worker of one thread per core")
     parser.add_argument("--out", type=Path, default=RESULTS, help="another file leaves the page as it is")
     parser.add_argument("--tables", action="store_true", help="rewrite the page only")
     options = parser.parse_args()

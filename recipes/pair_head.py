@@ -2,7 +2,7 @@
 
     python recipes/pair_head.py --data ../shared/data --work RUN
 
-A run that was stopped is gone on with. Takes about an hour on two cores.
+A killed run is resumed by the same command. Takes about an hour on two cores.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CARD = "PAIR_HEAD.md"
 
 
 def main() -> None:
-    """Distil the head, or go on with it, and copy it beside the model."""
+    """Distil the head, or resume, and copy it beside the model."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

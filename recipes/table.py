@@ -70,7 +70,7 @@ def settings_of(args: argparse.Namespace, run: str, examples: int, **changed: An
 
 
 def evaluated(args: argparse.Namespace, out: Path, settings: Settings) -> list[dict[str, Any]]:
-    """Do a run, or go on with it; returns its records."""
+    """Do a run, or resume it; returns its records."""
     print(out.name, flush=True)
     evaluate(settings, out, memory=args.memory, ray=args.ray, progress=Ticker("examples"))
     return records_of(out)

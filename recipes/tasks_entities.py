@@ -19,7 +19,7 @@ from torch import Tensor
 import unmask
 from unmask.evaluation.benchmarks.blanks import JOINTS as BLANKS_JOINTS
 from unmask.evaluation.benchmarks.blanks import TOP, BlanksSettings
-from unmask.evaluation.benchmarks.tasks import Record, Task
+from unmask.evaluation.keyed_tasks import Record, Task
 from unmask.inference.model_conditionals import ModelConditionals
 from unmask.inference.pair_guess import PairGuess
 from unmask.inference.sentences import Reader, Sentence
@@ -150,5 +150,5 @@ def tree_log_prob(
 
 
 def _log_prob(mlm: unmask.MaskedLM, support: Support, state: Tensor, token: int) -> float:
-    log_probs = mlm.decoder(support.ids)(state).double().log_softmax(-1)
+    log_probs = mlm.log_probs(state, support.ids)
     return float(log_probs[support.indices(torch.tensor([token]))][0])

@@ -21,7 +21,7 @@ from scipy.stats import rankdata
 
 import unmask
 from unmask.errors import UsageError
-from unmask.evaluation.benchmarks.tasks import Record, Task
+from unmask.evaluation.keyed_tasks import Record, Task
 from unmask.inference.infer import conditionals_of_many
 from unmask.inference.query import Query
 from unmask.joints.registry import construct

@@ -32,11 +32,11 @@ from tasks_prompts import PROMPTS, PromptScorer, auc, margins, prompt_tasks
 
 import unmask
 from unmask.cli.terminal import Ticker
-from unmask.evaluation.benchmarks.tasks import Record, run_tasks
 from unmask.evaluation.intervals import LEVEL, RESAMPLES, SEED, Estimate, intervals
 from unmask.evaluation.intervals import shown as with_interval
+from unmask.evaluation.keyed_tasks import Record, run_tasks
 from unmask.models.embedded import weights_digest
-from unmask.runs.settings_record import Kind
+from unmask.runs.settings_record import RunKind
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "tasks_study.json"
@@ -46,7 +46,7 @@ FIGURE = """```{figure} ../figures/tasks_study.svg
 :width: 100%
 ```"""
 """What `python docs/figures/tasks_study.py` draws."""
-KIND = Kind("study of tasks")
+KIND = RunKind("study of tasks")
 PARTS = ("entities", *PROMPTS)
 TITLES = {"sentiment": "SST", "rte": "RTE"}
 BASE = "independent"
@@ -54,7 +54,7 @@ Numbers = dict[str, float]
 
 
 def measure(part: str, options: argparse.Namespace, mlm: unmask.MaskedLM) -> dict[str, Any]:
-    """Ask every method about the examples of one part, or go on with it."""
+    """Ask every method about the examples of one part, or resume."""
     tasks, left = (
         entity_tasks(mlm, options.data, options.entities)
         if part == "entities"
@@ -270,7 +270,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--entities", type=int, default=150, help="of each number of tokens and file")
     parser.add_argument("--examples", type=int, default=400, help="texts of each task with a prompt")
-    parser.add_argument("--ray", help="address of a Ray cluster, or local: one worker a core, of one thread")
+    parser.add_argument("--ray", help="address of a Ray cluster, or local: a worker of one thread per core")
     parser.add_argument("--out", type=Path, default=RESULTS, help="another file leaves the page as it is")
     parser.add_argument("--tables", action="store_true", help="rewrite the page only")
     options = parser.parse_args()

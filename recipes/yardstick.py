@@ -46,7 +46,7 @@ OURS = "pair head"
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Measure every pair, or go on with it, and sum it up."""
+    """Measure every pair, or resume, and sum it up."""
     settings = DependenceSettings(
         examples=options.examples, exact=options.exact, tokens=options.tokens, draws=options.draws
     )
@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument("--exact", type=int, default=8, help="of them computed exactly, too")
     parser.add_argument("--tokens", type=int, default=64, help="likeliest tokens with a pass of their own")
     parser.add_argument("--draws", type=int, default=64, help="passes for the others")
-    parser.add_argument("--ray", help="address of a Ray cluster, or local: one worker a core, of one thread")
+    parser.add_argument("--ray", help="address of a Ray cluster, or local: a worker of one thread per core")
     parser.add_argument("--out", type=Path, default=RESULTS, help="another file leaves the page as it is")
     parser.add_argument("--tables", action="store_true", help="rewrite the page only")
     options = parser.parse_args()

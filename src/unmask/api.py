@@ -1,4 +1,4 @@
-"""The public functions: load a model, fill blanks, score words, compare constructions.
+"""The public functions: fill blanks, score words, compare constructions.
 
 Each is a short walk along the way of the data: text -> `Cloze` -> conditionals -> construction -> `Joint`.
 """

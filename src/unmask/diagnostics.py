@@ -79,7 +79,7 @@ class Diagnostics:
 
     Attributes:
         conditionals: where they come from: `tables` (given), `exact` (every token), `cross` (some tokens, the
-            others completed), `grid`, `chain`, `tree` or `product`.
+            others completed), `grid`, `chain`, `tree`, `product`, or `targets` (of different lengths).
         passes: forward passes of the model; a partial pass counts by its share of the text's positions.
         partial_passes: how many passes computed the two blanks and what is near, the rest of the text frozen.
         candidates: tokens per blank that the model was asked about; None where that means nothing.

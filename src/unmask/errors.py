@@ -5,6 +5,7 @@ Every message is one clear line: what was expected, what came, and how to mend i
 """
 
 LONGEST_MESSAGE = 1500
+LONGEST_QUOTE = 200
 
 
 def one_line(message: str) -> str:
@@ -18,6 +19,12 @@ def one_line(message: str) -> str:
         line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
     half = LONGEST_MESSAGE // 2
     return line if len(line) <= LONGEST_MESSAGE else f"{line[:half]} … {line[-half:]}"
+
+
+def first_line(error: object) -> str:
+    """Return what another library's error says first, or else what kind it is."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:LONGEST_QUOTE]
 
 
 class UnmaskError(Exception):

@@ -184,9 +184,7 @@ def Word(choices: tuple[str, ...] | Callable[[], Iterable[str]]) -> ValueKind:
         return str(value)
 
     def describe() -> tuple[str, dict[str, Any]]:
-        *most, last = (f"'{word}'" for word in words())
-        told = f"{', '.join(most)} or {last}" if most else last
-        return told, {"type": "string", "enum": words()}
+        return one_of(f"'{word}'" for word in words()), {"type": "string", "enum": words()}
 
     return ValueKind(accept, describe, str)
 

@@ -190,7 +190,7 @@ class TestSettings:
         outcome = run("fill", TWO, "-m", bert, "--memory", "1kB")
         assert outcome.code == 1
         assert "one forward pass over 9 tokens needs about" in outcome.line
-        assert "but the memory budget is 1 kB: raise --memory or shorten the text" in outcome.line
+        assert "but the memory budget is 1 kB: raise memory, or shorten the text" in outcome.line
 
     def test_a_memory_budget_that_cannot_hold_the_tables_is_kept_all_the_same(
         self, run: Run, bert: str

@@ -69,7 +69,7 @@ class TestFill:
         outcome = run("fill", SIX, "-m", bert, "--method", "grid", "-k", 20)
         assert outcome.code == 2
         assert "needs 19,200,000 forward passes" in outcome.line
-        assert "--method chain" in outcome.line
+        assert "the method chain" in outcome.line
 
     def test_words_are_shown_with_their_pieces(self, run: Run, bert: str) -> None:
         answer = parsed(run("fill", "The ___ is old", "--words", "-m", bert, "--json", "--top", 30))
@@ -313,7 +313,7 @@ class TestSample:
         assert outcome.code == 0
         assert "--method gibbs" in outcome.err
         assert "1 per chain after the burn-in" in outcome.err
-        assert "20 are needed; take --thin 20 or more, or -n 77 or more" in outcome.err
+        assert "20 are needed; take thin 20 or more, or draw 77 or more" in outcome.err
 
     def test_the_defaults_tell_whether_the_chains_have_settled(self, run: Run, bert: str) -> None:
         command = ("sample", "The [MASK] [MASK] here", "--sampler", "gibbs", "--support", 8, "-m", bert)
@@ -332,7 +332,7 @@ class TestSample:
             (["--length", 0], "at least 1 token, got --length 0"),
             (["--length", 100], "window holds 64: take --length 62 or less"),
             (["[MASK] " * 100], "102 tokens long, but the model's window holds 64"),
-            ([], "expected a text with blanks (or --template), or --length"),
+            ([], "expected a text with blanks (a template), or length"),
             (["The [MASK]", "--template", "A [MASK]"], "given twice"),
             (["The [MASK]", "--length", 3], "leave out --length"),
             (["The [MASK]", "--sampler", "hamilton"], "unknown sampler 'hamilton'"),

@@ -39,7 +39,7 @@ def test_a_words_vector_is_the_mean_of_the_states_of_exactly_its_tokens(name, en
         vectors, readings = encoder.vectors(texts_of(name), layers=layer, reader=reader)
         expected = []
         for reading in readings:
-            ids = torch.tensor([reader.frame(reading.ids)])
+            ids = torch.tensor([reader.with_special_tokens(reading.ids)])
             with torch.inference_mode():
                 states = model(input_ids=ids, output_hidden_states=True).hidden_states[layer][0]
             bare = states[len(reader.prefix) :]
@@ -51,7 +51,9 @@ def test_a_words_vector_is_the_mean_of_the_states_of_exactly_its_tokens(name, en
 def test_a_text_is_framed_as_the_tokenizer_frames_it(name, encoder_of, checkpoint):
     reader = encoder_of(name).reader()
     tokenizer = AutoTokenizer.from_pretrained(checkpoint(name))
-    assert reader.frame(reader.read(sentence(name)).ids) == tokenizer(sentence(name))["input_ids"]
+    assert (
+        reader.with_special_tokens(reader.read(sentence(name)).ids) == tokenizer(sentence(name))["input_ids"]
+    )
 
 
 def test_the_pass_ends_at_the_deepest_layer_asked_for(encoder_of):

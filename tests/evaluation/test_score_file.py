@@ -78,14 +78,15 @@ def test_a_gzipped_file_says_the_same(file, settings, tmp_path):
 
 
 def test_with_lengths_the_chain_scores_texts_of_any_length(file, settings):
-    for record in score_file(file, settings, lengths=uniform(6)):
-        if record["scores"]:
-            chain, pll = record["scores"]["chain"], record["scores"]["pll"]
-            assert "log_prob_of_text" not in pll
-            if record["length"] <= 6:
-                assert chain["log_prob_of_text"] == pytest.approx(chain["log_prob"] - math.log(6))
-            else:
-                assert chain["log_prob_of_text"] is None
+    scored = [record for record in score_file(file, settings, lengths=uniform(6)) if record["scores"]]
+    assert {record["length"] <= 6 for record in scored} == {True, False}
+    for record in scored:
+        chain, pll = record["scores"]["chain"], record["scores"]["pll"]
+        assert "log_prob_of_text" not in pll
+        if record["length"] <= 6:
+            assert chain["log_prob_of_text"] == pytest.approx(chain["log_prob"] - math.log(6))
+        else:
+            assert chain["log_prob_of_text"] is None
 
 
 def test_a_killed_run_goes_on_where_it_was_and_ends_the_same(file, settings, tmp_path, monkeypatch):

@@ -380,9 +380,7 @@ class TestMisuse:
         small = MaskedLM(bert.model, bert.tokenizer, device="cpu", memory="48kB")
         monkeypatch.setattr(small, "output_weights", lambda _ids: None)  # its output layer is not linear
         monkeypatch.setattr(small, "batch_size", lambda _length: 8)
-        with pytest.raises(
-            RunError, match=r"78 by 78 tokens need 48.7 kB.*raise --memory, or take --support"
-        ):
+        with pytest.raises(RunError, match=r"78 by 78 tokens need 48.7 kB.*raise memory, or take a support"):
             unmask.fill("[MASK] [MASK]", mlm=small)
 
 

@@ -203,7 +203,7 @@ def test_a_grid_of_too_many_passes_is_refused_with_its_cost_and_the_alternative(
         UsageError, match=r"20 candidates at 6 blanks needs 19,200,000 forward passes.*limits are 20,000"
     ):
         unmask.fill(SIX, mlm=bert, method="grid", candidates=20)
-    with pytest.raises(UsageError, match="take --candidates 5 or fewer, or --method chain"):
+    with pytest.raises(UsageError, match="take 5 candidates or fewer, or the method chain"):
         unmask.fill(SIX, mlm=bert, method="grid", candidates=20)
     assert passes_of_grid(6, 5) <= 20_000 < passes_of_grid(6, 6)
 

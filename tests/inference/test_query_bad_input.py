@@ -136,8 +136,9 @@ def test_python(field: str, value: object, given: dict, blanks: int) -> None:
     assert field in line or "option" in line
     line.encode()
     for function in (unmask.score, *([unmask.compare] if field not in ("method", "options") else [])):
-        with pytest.raises(UsageError):
+        with pytest.raises(UsageError) as error:
             function(**{"text": "The {man}", **given}, mlm=object())
+        assert field in str(error.value) or "option" in str(error.value)
 
 
 @pytest.mark.parametrize("blanks", TEXTS)

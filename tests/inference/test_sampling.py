@@ -320,13 +320,13 @@ def test_a_text_of_nothing_but_its_length(mlm_of):
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
-        ({"length": 0}, "at least 1 token, got --length 0"),
+        ({"length": 0}, "at least 1 token, got length 0"),
         ({"length": -3}, "at least 1 token"),
-        ({"length": 63}, "take --length 62 or less"),
-        ({"length": 60, "prefix": "the old man"}, "take --length 59 or less"),
-        ({}, "or --length"),
+        ({"length": 63}, "take length 62 or less"),
+        ({"length": 60, "prefix": "the old man"}, "take length 59 or less"),
+        ({}, "or length"),
         ({"length": 60, "prefix": "the old man", "truncate": True}, "only a template can be cut"),
-        ({"template": "The [MASK]", "length": 3}, "leave out --length"),
+        ({"template": "The [MASK]", "length": 3}, "leave out length"),
         ({"template": "[MASK] " * 63}, "window holds 64"),
         ({"template": "The man"}, "no blank"),
     ],

@@ -123,7 +123,7 @@ def test_a_tree_tells_more_than_independent_answers(bert):
 def test_what_a_tree_cannot_be_asked_for_is_refused(bert):
     with pytest.raises(UsageError, match="at most 64, got 3,000"):
         check_tree(3000, 16)
-    with pytest.raises(UsageError, match="--candidates 136 or fewer"):
+    with pytest.raises(UsageError, match="136 candidates or fewer"):
         check_tree(60, 512)
     check_tree(60, 136)
     with pytest.raises(UsageError, match="at least 1 candidate"):

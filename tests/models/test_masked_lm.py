@@ -110,7 +110,7 @@ class TestBatches:
     def test_a_budget_that_cannot_hold_one_text_is_refused(self, mlm: MaskedLM, architecture: str) -> None:
         small = MaskedLM(mlm.model, mlm.tokenizer, device="cpu", memory=1000)
         with pytest.raises(
-            RunError, match=r"12 tokens needs about .*kB, but the memory budget is 1 kB: raise --memory"
+            RunError, match=r"12 tokens needs about .*kB, but the memory budget is 1 kB: raise memory"
         ):
             small.states(texts(mlm, architecture), A)
 
@@ -331,7 +331,7 @@ class TestDevice:
     ) -> None:
         monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-        with pytest.raises(UsageError, match=rf"no {kind}.*--device cpu"):
+        with pytest.raises(UsageError, match=rf"no {kind}.*device cpu"):
             choose_device(name)
 
 

@@ -11,9 +11,9 @@ from unmask.errors import RunError, UsageError
 from unmask.progress import Progress
 from unmask.runs.claim import locked
 from unmask.runs.run import Run, finished, in_batches
-from unmask.runs.settings_record import Kind
+from unmask.runs.settings_record import RunKind
 
-TOY = Kind("toy run", records="records.jsonl", may_change=frozenset({"verbose"}), prepared=("cache",))
+TOY = RunKind("toy run", records="records.jsonl", may_change=frozenset({"verbose"}), prepared=("cache",))
 TASKS = [{"key": n, "text": text} for n, text in enumerate(["a", "bb", "ccc"])]
 
 
@@ -111,7 +111,7 @@ def test_a_file_in_which_nothing_is_finished_is_taken_over(tmp_path):
 
 def test_another_kind_of_run_is_told_by_its_name(tmp_path):
     records_of(tmp_path / "run", {})
-    other = Kind("parade")
+    other = RunKind("parade")
     with pytest.raises(UsageError, match=r"holds no parade but another kind of run \(toy run\)"):
         Run.in_directory(other, tmp_path / "run", {}).__enter__()
     with Run.in_file(TOY, tmp_path / "file.jsonl", {}):
@@ -127,7 +127,7 @@ def test_a_locked_directory_that_stays_empty_is_removed(tmp_path):
 
 
 def test_an_attempt_is_counted_where_the_kind_wants_it(tmp_path):
-    timed = Kind("timed run", records="records.jsonl", timed=True)
+    timed = RunKind("timed run", records="records.jsonl", timed=True)
     for number in (1, 2, 3):
         with Run.in_directory(timed, tmp_path / "run", {}) as run:
             (record,) = run.work(TASKS[number - 1 : number], lengths)

@@ -9,7 +9,7 @@ import torch
 from unmask.errors import RunError
 from unmask.runs.step_lines import StepLines, spent
 from unmask.training import callbacks
-from unmask.training.callbacks import Progress, YieldCores
+from unmask.training.callbacks import ProgressLines, YieldCores
 from unmask.training.settings import Settings
 
 
@@ -21,7 +21,7 @@ def state():
 
 
 def test_a_line_tells_step_loss_rate_and_time_left(state, capsys):
-    progress = Progress(Settings(max_steps=100, batch_size=2, max_length=50))
+    progress = ProgressLines(Settings(max_steps=100, batch_size=2, max_length=50))
     progress.on_train_begin(None, state, None)
     progress.begun -= 10  # ten seconds ago
     state.global_step = 20
@@ -38,7 +38,7 @@ def test_the_time_of_all_attempts_is_kept_with_the_logs(state):
         {"loss": 1.0, "seconds": 100.0},
         {"loss": 0.9},
     ]  # one was killed
-    progress = Progress(Settings())
+    progress = ProgressLines(Settings())
     progress.on_train_begin(None, state, None)
     progress.begun -= 10
     state.log_history.append({"loss": 0.8})
@@ -64,17 +64,17 @@ def test_the_lines_of_a_task_tell_examples_and_scores(state, capsys):
 
 def test_another_process_writes_nothing(state, capsys):
     state.is_world_process_zero = False
-    Progress(Settings()).on_log(None, state, None, logs={"loss": 1.0, "eval_wiki_loss": 3.5})
+    ProgressLines(Settings()).on_log(None, state, None, logs={"loss": 1.0, "eval_wiki_loss": 3.5})
     assert capsys.readouterr().err == ""
 
 
 def test_a_loss_that_is_no_number_stops_the_run(state):
     with pytest.raises(RunError, match="lower encoder_lr"):
-        Progress(Settings()).on_log(None, state, None, logs={"loss": float("nan")})
+        ProgressLines(Settings()).on_log(None, state, None, logs={"loss": float("nan")})
 
 
 def test_every_checkpoint_is_logged_so_that_no_mean_spans_a_resumption(state):
-    progress = Progress(Settings(save_steps=5))
+    progress = ProgressLines(Settings(save_steps=5))
     control = SimpleNamespace(should_log=False)
     state.global_step = 4
     progress.on_step_end(None, state, control)

@@ -25,7 +25,7 @@ app = typer.Typer(
 Examples = Annotated[int | None, typer.Option("--examples", min=1, help="So many pairs of each file [all].")]
 Scores = Annotated[str, typer.Option("--scores", help="pll, pll-word, chain, ag-chain, or all.")]
 PairCandidates = Annotated[
-    int, typer.Option("--candidates", "-k", min=1, help="Tokens a blank on which a pair is joined.")
+    int, typer.Option("--candidates", "-k", min=1, help="Tokens per blank on which a pair is joined.")
 ]
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", help="Keep the records here; a killed run is resumed.")
@@ -89,7 +89,7 @@ def blanks(
     ],
     source: o.ModelOptions,
     counts: Annotated[str, typer.Option("--blanks", help="Lengths of the runs of blanks.")] = "2,3,4",
-    sentences: Annotated[int, typer.Option("--sentences", help="Sentences a row of the table.")] = 300,
+    sentences: Annotated[int, typer.Option("--sentences", help="Sentences per row of the table.")] = 300,
     methods: Annotated[
         str,
         typer.Option(

@@ -50,7 +50,7 @@ def embed(
     ray: o.Ray = None,
     json: o.Json = False,
 ) -> None:
-    """Write contextual vectors of a file's tokens, words or sentences; a killed run goes on."""
+    """Write contextual vectors of a file's tokens, words or sentences; a killed run is resumed."""
     check_file(texts)
     from unmask.embeddings.formats import check_format
 

@@ -37,7 +37,10 @@ COLUMNS = ("mutant", "mutations", "score", "additive", "epistasis")
 @query_options()
 def score(
     file: Annotated[
-        Path, typer.Argument(help="A column mutant (A24G:K30R), and DMS_score if measured; .csv or .tsv.")
+        Path,
+        typer.Argument(
+            help=".csv or .tsv with a column mutant (A24G:K30R); DMS_score or fitness if measured."
+        ),
     ],
     wild_type: WildType,
     source: o.ModelOptions,
@@ -70,7 +73,7 @@ def score(
             + ("-" if row["spearman"] is None else f"{row['spearman']:.3f}")
             for row in scores.by_mutations()
         ]
-        tell([f"Spearman's correlation with DMS_score by number of mutations: {', '.join(told)}"])
+        tell([f"Spearman's correlation with what was measured, by number of mutations: {', '.join(told)}"])
 
 
 @app.command()

@@ -34,7 +34,7 @@ Most = Annotated[
     int, typer.Option("--candidates", "-k", min=1, help="The most candidates that may be asked for.")
 ]
 Keep = Annotated[int, typer.Option("--keep", min=1, help="Models held in memory at once.")]
-Cache = Annotated[str, typer.Option("--cache", help="Memory for what the models have said, as in 500MB.")]
+Cache = Annotated[str, typer.Option("--cache", help="Memory for computed conditionals, as in 500MB.")]
 
 
 def serve(

@@ -241,7 +241,7 @@ def _assemble(
     for text, piece in batch:
         reading = readings[text]
         start, end = reading.pieces[piece]
-        framed.append(reader.frame(reading.ids[start:end]))
+        framed.append(reader.with_special_tokens(reading.ids[start:end]))
         base = (len(framed) - 1) * len(framed[0]) + front - start
         for row, unit in enumerate(reading.units, int(first_row[text])):
             for token in unit.tokens:

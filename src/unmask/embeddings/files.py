@@ -29,12 +29,12 @@ from unmask.models.embedded import absolute, weights_digest
 from unmask.progress import Progress, silent
 from unmask.runs.claim import remove
 from unmask.runs.run import Run, in_batches
-from unmask.runs.settings_record import NAME, Kind
+from unmask.runs.settings_record import NAME, RunKind
 from unmask.text.lines import read_lines, read_objects
 from unmask.text.reading import LongTexts, Pooling, Splitting, UnitKind
 
 CHUNKS = "chunks"
-VECTORS = Kind(
+VECTORS = RunKind(
     "run of 'unmask embed'",
     records="records.jsonl",
     may_change=frozenset({"allow_pickle"}),

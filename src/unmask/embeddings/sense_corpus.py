@@ -1,7 +1,7 @@
 """Sense-tagged corpora in the unified format of Raganato et al. (2017), streamed.
 
 The XML has a `sentence` of words (`wf`) and instances (`instance`, with an id, a lemma and a part of speech);
-a file of gold keys has an instance's id and one or more sense keys a line. Both may be compressed.
+a file of gold keys has an instance's id and one or more sense keys per line. Both may be compressed.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def read_gold(path: Path) -> Gold:
             )
         gold[parts[0]] = tuple(parts[1:])
     if not gold:
-        raise UsageError(f"{path}: expected gold keys, one instance a line, got none")
+        raise UsageError(f"{path}: expected gold keys, one instance per line, got none")
     return gold
 
 

@@ -15,16 +15,15 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
 import torch
 
 from unmask.errors import UsageError
-from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
+from unmask.evaluation.keyed_tasks import Record, Task, run_tasks, worker_with
 from unmask.evaluation.sentences import read_sentences
 from unmask.inference.pair_guess import check_has_head
 from unmask.inference.parallel_decoding import (
@@ -41,14 +40,14 @@ from unmask.inference.parallel_decoding import (
     likeliest,
 )
 from unmask.inference.sentences import Reader
-from unmask.models.embedded import absolute, weights_digest
+from unmask.models.embedded import weights_digest
 from unmask.models.masked_lm import MaskedLM
 from unmask.runs.run import Spread
-from unmask.runs.settings_record import Kind
+from unmask.runs.settings_record import RunKind
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
-DECODING = Kind("measurement of decoding")
+DECODING = RunKind("measurement of decoding")
 FEWEST_BLANKS = 2
 ONE_BY_ONE = "one by one"
 
@@ -163,7 +162,6 @@ def measure_decoding(
     settings: DecodingSettings,
     *,
     out: Path | None = None,
-    load: Callable[[], MaskedLM] | None = None,
     **spread: Unpack[Spread],
 ) -> list[Record]:
     """Decode texts of data such as `snli=FILE` by every scheme; with `out`, a killed run is resumed.
@@ -173,7 +171,6 @@ def measure_decoding(
         data: data sets as `evaluate` reads them.
         settings: what to measure.
         out: the file of records.
-        load: loads the model in a worker of a cluster; by default the one of the model's name.
         spread: `ray`, `workers` and `progress`, as for `unmask.runs.run.Run.work`.
     """
     settings.check()
@@ -196,13 +193,10 @@ def measure_decoding(
             for rate, clozes in drawn_texts.items()
             for n, cloze in enumerate(clozes)
         ]
-    open_model = load or partial(MaskedLM.load, absolute(mlm.name))
     return run_tasks(
         DECODING,
         tasks,
-        (lambda: Decoding(open_model(), settings))
-        if spread.get("ray") is not None
-        else partial(Decoding, mlm, settings),
+        worker_with(Decoding, mlm, settings, spread.get("ray")),
         {"model": mlm.name, "weights": weights_digest(mlm.name), **asdict(settings)},
         batch=1,
         out=out,

@@ -16,9 +16,8 @@ noise of the draws. A few pairs are computed exactly beside their estimates.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
@@ -26,22 +25,22 @@ import torch
 from torch import Tensor
 
 from unmask.errors import UsageError
-from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
 from unmask.evaluation.dependence_proxies import PROXIES
+from unmask.evaluation.keyed_tasks import Record, Task, run_tasks, worker_with
 from unmask.evaluation.sampling import Pairs, draw_examples
 from unmask.evaluation.sentences import read_sentences
 from unmask.inference.exact import exact_conditionals
 from unmask.inference.pair_guess import check_has_head
 from unmask.inference.parallel_decoding import Pass
 from unmask.joints.registry import construct
-from unmask.models.embedded import absolute, weights_digest
+from unmask.models.embedded import weights_digest
 from unmask.models.masked_lm import MaskedLM
 from unmask.runs.run import Spread
-from unmask.runs.settings_record import Kind
+from unmask.runs.settings_record import RunKind
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
-DEPENDENCE = Kind("measurement of dependence")
+DEPENDENCE = RunKind("measurement of dependence")
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def estimate_information(seen: Pass, tokens: int, draws: int, rng: random.Random
         support, weights = seen.supports[filled], seen.log_probs[filled].exp()
         which, share = choose_tokens(weights, tokens, draws, rng.random())
         states = seen.mlm.filled_states(seen.cloze, filled, support.ids[which], seen.cloze.blanks[asked])
-        log_rows = seen.mlm.decoder(seen.supports[asked].ids)(states).double().log_softmax(-1).cpu()
+        log_rows = seen.mlm.log_probs(states, seen.supports[asked].ids).cpu()
         rows = log_rows.exp()
         negentropy = (rows * log_rows).sum(1)
         drawn = len(which) < len(support)  # otherwise all tokens have their pass
@@ -180,7 +179,6 @@ def measure_dependence(
     settings: DependenceSettings,
     *,
     out: Path | None = None,
-    load: Callable[[], MaskedLM] | None = None,
     **spread: Unpack[Spread],
 ) -> list[Record]:
     """Measure pairs of tokens of data such as `snli=FILE`; with `out`, a killed run is resumed.
@@ -190,11 +188,10 @@ def measure_dependence(
         data: data sets as `evaluate` reads them.
         settings: what to measure.
         out: the file of records.
-        load: loads the model in a worker of a cluster; by default the one of the model's name.
         spread: `ray`, `workers` and `progress`, as for `unmask.runs.run.Run.work`.
     """
     settings.check()
-    check_has_head(mlm, wanted_by="the yardstick")
+    check_has_head(mlm, wanted_by="measuring dependence")
     tasks: list[Task] = []
     for named in data:
         name = named.partition("=")[0]
@@ -218,13 +215,10 @@ def measure_dependence(
                 }
                 for example in (drawn[: settings.exact] if exact else drawn)
             ]
-    open_model = load or partial(MaskedLM.load, absolute(mlm.name))
     return run_tasks(
         DEPENDENCE,
         tasks,
-        (lambda: Measurer(open_model(), settings))
-        if spread.get("ray") is not None
-        else partial(Measurer, mlm, settings),
+        worker_with(Measurer, mlm, settings, spread.get("ray")),
         {"model": mlm.name, "weights": weights_digest(mlm.name), **asdict(settings)},
         batch=1,
         out=out,

@@ -50,7 +50,7 @@ class Proxy(NamedTuple):
 
 
 def distance(seen: Pass) -> float:
-    """Return minus the number of tokens between the blanks."""
+    """Return minus the number of tokens from one blank to the other."""
     a, b = seen.cloze.blanks
     return -float(abs(b - a))
 
@@ -79,7 +79,7 @@ def kl_of_steps(seen: Pass) -> float:
     states = mlm.states_at(texts, cloze.blanks)
     largest = 0.0
     for blank, support in enumerate(seen.supports):
-        earlier = mlm.decoder(support.ids)(states[:, blank]).double().log_softmax(-1).cpu()
+        earlier = mlm.log_probs(states[:, blank], support.ids).cpu()
         steps = torch.cat([seen.log_probs[blank][None], earlier])  # the newest first
         largest = max(largest, float(kl_rows(steps[:-1], steps[1:]).max()))
     return largest
@@ -90,7 +90,7 @@ def kl_of_filling(seen: Pass) -> float:
     filled, asked = seen.most_confident
     best = seen.supports[filled].ids[seen.log_probs[filled].argmax()]
     state = seen.mlm.filled_states(seen.cloze, filled, best[None], seen.cloze.blanks[asked])
-    after = seen.mlm.decoder(seen.supports[asked].ids)(state).double().log_softmax(-1).cpu()
+    after = seen.mlm.log_probs(state, seen.supports[asked].ids).cpu()
     return float(kl_rows(after, seen.log_probs[asked][None])[0])
 
 

@@ -71,9 +71,7 @@ def _judged(truth: Values, scores: dict[str, Values]) -> dict[str, Any]:
     }
 
 
-def rank_correlations(
-    truth: Values, scores: Values, *, resamples: int = RESAMPLES, seed: int = SEED
-) -> tuple[Values, Values]:
+def rank_correlations(truth: Values, scores: Values, *, resamples: int = RESAMPLES) -> tuple[Values, Values]:
     """Return Spearman's correlation of each row of scores with the truth, and those of resampled pairs.
 
     `truth` is [pairs] and `scores` [proxies, pairs]; the results are [proxies] and [resamples, proxies]. All
@@ -93,23 +91,23 @@ def rank_correlations(
             np.nan_to_num(found).clip(-1, 1)
         )  # a proxy that is the same for all pairs ranks nothing
 
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(SEED)
     drawn = [correlated(rng.integers(len(truth), size=len(truth))) for _ in range(resamples)]
     return correlated(np.arange(len(truth))), np.stack(drawn)
 
 
-def explained(score: Values, truth: Values, seed: int = SEED) -> dict[str, float]:
+def explained(score: Values, truth: Values) -> dict[str, float]:
     """Return the share of the truth's variance that a rising function of a score predicts, with its interval.
 
     The function is fitted on other pairs than it is held against. The interval is by bootstrap over pairs of
     what was predicted.
     """
-    fold = np.random.default_rng(seed).permutation(len(truth)) % FOLDS
+    fold = np.random.default_rng(SEED).permutation(len(truth)) % FOLDS
     predicted = np.empty_like(truth)
     for number in range(FOLDS):
         learned, asked = fold != number, fold == number
         predicted[asked] = rising_fit(score[learned], truth[learned], score[asked])
-    drawn = np.random.default_rng(seed).integers(len(truth), size=(RESAMPLES, len(truth)))
+    drawn = np.random.default_rng(SEED).integers(len(truth), size=(RESAMPLES, len(truth)))
     values = [_share_explained(truth[rows], predicted[rows]) for rows in drawn]
     return _estimate(_share_explained(truth, predicted), np.array(values))
 

@@ -62,9 +62,7 @@ class Intervals(NamedTuple):
     high: NDArray[np.float64]
 
 
-def intervals(
-    values: NDArray[np.float64], *, resamples: int = RESAMPLES, level: float = LEVEL, seed: int = SEED
-) -> Intervals:
+def intervals(values: NDArray[np.float64], *, resamples: int = RESAMPLES, seed: int = SEED) -> Intervals:
     """Return mean and percentile interval of each column of values, [examples, columns], by bootstrap.
 
     The n examples are drawn n times with replacement, many times over; the middle 95% of the means that
@@ -90,7 +88,7 @@ def intervals(
         n_resamples=resamples,
         batch=max(1, AT_ONCE // count),
         vectorized=True,
-        confidence_level=level,
+        confidence_level=LEVEL,
         method="percentile",
         rng=np.random.default_rng(seed),
     ).confidence_interval

@@ -103,7 +103,7 @@ def breakdown_table(summary: dict[str, Any], name: str, metric: str) -> Table:
 def facts(summary: dict[str, Any]) -> list[str]:
     """Return in a few lines what was measured, and what to know of it."""
     skipped = ", ".join(f"{n} {reason}" for reason, n in summary["skipped"].items() if n)
-    passes = f"{summary['passes']:,.0f} forward passes an example"
+    passes = f"{summary['passes']:,.0f} forward passes per example"
     lines = [
         f"model {summary['model']}, data {summary['data']}, {summary['pairs']} pairs, "
         f"{examples_told(summary)}" + (f" (passed over: {skipped})" if skipped else ""),

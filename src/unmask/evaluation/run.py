@@ -40,10 +40,10 @@ from unmask.runs.cost import cost
 from unmask.runs.disk import write_whole
 from unmask.runs.records import Records
 from unmask.runs.run import Run
-from unmask.runs.settings_record import NAME, Kind, read_settings
+from unmask.runs.settings_record import NAME, RunKind, read_settings
 from unmask.values import plural
 
-EVALUATION = Kind(
+EVALUATION = RunKind(
     "evaluation",
     records="examples.jsonl",
     may_change=frozenset({"data", "model", "drawn", "skipped"}),  # texts and weights count by content

@@ -30,14 +30,14 @@ from unmask.models.embedded import absolute, weights_digest
 from unmask.models.load import load_language_model
 from unmask.models.masked_lm import MaskedLM
 from unmask.runs.run import Run, Spread
-from unmask.runs.settings_record import Kind
+from unmask.runs.settings_record import RunKind
 from unmask.text.lines import Line, read_lines
 from unmask.text.support import Support
 
 LINES_AT_ONCE = 64
 WORK_AT_ONCE = 2**18
 """The sum of squared characters of lines scored together: records come steadily, however long these are."""
-SCORES_OF_A_FILE = Kind("scores of a file")
+SCORES_OF_A_FILE = RunKind("scores of a file")
 Record = dict[str, Any]
 Scorer = Callable[[list[Line]], list[Record]]
 

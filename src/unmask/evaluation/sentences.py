@@ -5,7 +5,7 @@ A data set is named as people write it on the command line:
 - `snli=DIR` or `snli=FILE`: the original json lines or tab-separated form (`gold_label`, `sentence1`,
   `sentence2`), or any with `premise`, `hypothesis`, `label`. Premise and hypothesis are two sentences. Lines
   without a gold label (`-`, or none) are counted and left out, as the task has it;
-- `xsum=FILE`: one summary a line, or json lines with a `summary`;
+- `xsum=FILE`: one summary per line, or json lines with a `summary`;
 - `text=FILE`: one sentence per line;
 - `hub:NAME`: a data set of the hub, or a directory that holds one, read by `datasets`.
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from unmask.errors import RunError, UsageError
+from unmask.errors import RunError, UsageError, first_line
 from unmask.text.lines import errors_in_one_line, read_lines, read_objects
 
 PAIR_COLUMNS = (("sentence1", "sentence2"), ("premise", "hypothesis"))
@@ -185,8 +185,9 @@ def _read_hub(name: str) -> Sentences:
     try:
         loaded = datasets.load_dataset(name)
     except Exception as error:  # datasets raises many kinds, some of them builtins
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RunError(f"can't load '{name}' from the hub ({reason}): check name and network") from None
+        raise RunError(
+            f"can't load '{name}' from the hub ({first_line(error)}): check name and network"
+        ) from None
     split = split or next((s for s in HUB_SPLITS if s in loaded), next(iter(loaded)))
     if split not in loaded:
         raise UsageError(f"'{name}' has no split '{split}': expected one of {', '.join(loaded)}")
@@ -199,6 +200,6 @@ def _read_hub(name: str) -> Sentences:
 
 EXPECTED = {
     "snli": "labeled pairs of sentences",
-    "xsum": "one summary a line",
+    "xsum": "one summary per line",
     "text": "one sentence per line",
 }

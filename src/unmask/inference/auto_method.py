@@ -48,7 +48,7 @@ from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 from unmask.values import plural
 
-NO_GRID = "; --method grid joins all blanks at once, but covers only a few candidates per blank"
+NO_GRID = "; the method grid joins all blanks at once, but covers only a few candidates per blank"
 NO_GRID_TO_SCORE = "; a grid gives no probability to a token that is not among its candidates"
 
 

@@ -54,8 +54,8 @@ class CausalScorer:
             log_probs = self.lm.log_probs(torch.tensor([sentences[n].ids for n in batch]))
             for row, n in zip(log_probs, batch, strict=True):
                 places = torch.tensor(sentences[n].positions, device=row.device)
-                before = row[places - 1].double()  # what stood before a token predicts it
-                own = before.gather(1, torch.tensor(sentences[n].tokens, device=row.device)[:, None])
+                before = row[places - 1].cpu().double()  # what stood before a token predicts it
+                own = before.gather(1, torch.tensor(sentences[n].tokens)[:, None])
                 ranks = (before > own).sum(1) + 1
                 found[n] = SentenceScore(tuple(own[:, 0].tolist()), tuple(ranks.tolist()))
         return {"chain": [found[n] for n in range(len(sentences))]}

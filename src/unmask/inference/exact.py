@@ -77,7 +77,7 @@ def tables_fit(mlm: MaskedLM, rows: int, columns: int) -> bool:
         fitting = math.isqrt(mlm.memory // table_bytes(1, 1) * 3 // 4)
         raise RunError(
             f"the tables of {rows} by {columns} tokens need {show_bytes(needed)}, but the memory budget is "
-            f"{show_bytes(mlm.memory)}: raise --memory, or take --support {fitting} for the likeliest tokens"
+            f"{show_bytes(mlm.memory)}: raise memory, or take a support of {fitting}, the likeliest tokens"
         )
     return False
 
@@ -89,10 +89,7 @@ def both_blank(mlm: MaskedLM, cloze: Cloze, supports: Supports) -> tuple[Tensor,
 
 def answers(mlm: MaskedLM, states: Tensor, supports: Supports) -> tuple[Tensor, Tensor]:
     """Return the log-probabilities that the states at A and at B [2, features] come to, over the supports."""
-    a, b = (
-        mlm.decoder(support.ids)(state).to(mlm.tables_on).double().log_softmax(-1)
-        for state, support in zip(states, supports, strict=True)
-    )
+    a, b = (mlm.log_probs(state, s.ids) for state, s in zip(states, supports, strict=True))
     return a, b
 
 

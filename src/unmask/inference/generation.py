@@ -59,21 +59,19 @@ def cloze_of(
     """Return the text to be filled: a template, or `length` blanks after a prefix or after nothing."""
     if template is not None:
         if length is not None or prefix is not None:
-            raise UsageError("a template has its own blanks: leave out --length and --prefix")
+            raise UsageError("a template has its own blanks: leave out length and prefix")
         return parse_blanks(template, mlm.vocabulary, mlm.window, truncate=truncate)
     if length is None:
-        raise UsageError(
-            "expected a text with blanks (or --template), or --length for a number of tokens to draw"
-        )
+        raise UsageError("expected a text with blanks (a template), or length, a number of tokens to draw")
     if length < 1:
-        raise UsageError(f"expected to draw at least 1 token, got --length {length}")
+        raise UsageError(f"expected to draw at least 1 token, got length {length}")
     if truncate:
-        raise UsageError("only a template can be cut to the window: leave out --truncate, or give a template")
+        raise UsageError("only a template can be cut to the window: leave out truncate, or give a template")
     Text().check("the prefix", prefix or "")
     read = Reader(mlm)
     before = read(prefix or "").tokens
     if has_blank(prefix or "", mlm.vocabulary):
-        raise UsageError("the prefix has a blank: give it as a template, and leave out --length and --prefix")
+        raise UsageError("the prefix has a blank: give it as a template, and leave out length and prefix")
     unknown = mlm.tokenizer.unk_token_id
     special = [t for t in before if t in mlm.vocabulary.special_ids and t != unknown]
     if special:
@@ -86,7 +84,7 @@ def cloze_of(
         raise UsageError(
             f"the prefix and {plural(length, 'token')} make a text of {len(sentence.ids)}, but the model's "
             f"window holds {mlm.window}: "
-            + (f"take --length {room} or less" if room > 0 else "shorten the prefix")
+            + (f"take length {room} or less" if room > 0 else "shorten the prefix")
         )
     blanks = sentence.positions[len(before) :]
     start = (prefix or "").rstrip()
@@ -182,12 +180,12 @@ def _law(sampler: str, blanks: int) -> list[str]:
     if blanks == 2:
         return [
             "the model's conditionals need not come from one joint, so what these chains draw from depends "
-            "on which blank is redrawn last: to draw from the mean of both cases exactly, use --method gibbs "
-            "without --sampler"
+            "on which blank is redrawn last: to draw from the mean of both cases exactly, use the method "
+            "gibbs without a sampler"
         ]
     return [
         "the model's conditionals need not come from one joint, so the distribution that these chains draw "
-        "from has no formula: use --sampler chain or metropolis to draw from a known distribution"
+        "from has no formula: use the sampler chain or metropolis to draw from a known distribution"
     ]
 
 
@@ -197,21 +195,21 @@ def verdict(diagnostics: dict[str, dict[str, float | None]], chains: int, draws:
     if sweeps < FEWEST_SWEEPS:
         return [
             f"too few sweeps to judge whether the chains have settled: {sweeps} per chain after the burn-in, "
-            f"{FEWEST_SWEEPS} are needed; take --thin {-(-FEWEST_SWEEPS // draws)} or more, or -n "
+            f"{FEWEST_SWEEPS} are needed; take thin {-(-FEWEST_SWEEPS // draws)} or more, or draw "
             f"{chains * (-(-FEWEST_SWEEPS // thin) - 1) + 1} or more"
         ]
     if chains == 1:
-        return ["one chain can't be compared with others: take --chains 2 or more to see whether it settled"]
+        return ["one chain can't be compared with others: take chains 2 or more to see whether it settled"]
     rhats = [row["rhat"] for row in diagnostics.values() if row["rhat"] is not None]
     if not rhats:
         return ["the chains never moved from one and the same filling: whether they settled can't be told"]
     if math.isinf(max(rhats)):
         return [
             "R-hat is infinite: chains stand still at different fillings and have not settled, take more "
-            "--burn-in and --thin"
+            "burn-in and thinning"
         ]
     if max(rhats) > settled_below(sweeps):
-        return [f"R-hat reaches {max(rhats):.2f}: the chains have not settled, take more --burn-in or --thin"]
+        return [f"R-hat reaches {max(rhats):.2f}: the chains have not settled, take more burn-in or thinning"]
     return []
 
 
@@ -247,8 +245,8 @@ def sample_in_passes(
         progress: told of fillings.
     """
     if passes < 1:
-        raise UsageError(f"expected at least 1 pass, got --passes {passes}")
-    check_has_head(mlm, wanted_by="--passes")
+        raise UsageError(f"expected at least 1 pass, got passes {passes}")
+    check_has_head(mlm, wanted_by="passes")
     supports, outside = supports_of(mlm, cloze, query)
     decode = ParallelDecoder(mlm, cloze, supports)
     fill = drawn(torch.Generator().manual_seed(query.seed))

@@ -49,16 +49,15 @@ def affordable_candidates(blanks: int, passes: int = AFFORDABLE_PASSES) -> int:
     return candidates
 
 
-def check_grid(blanks: int, candidates: int, most: int = MOST_PASSES) -> None:
+def check_grid(blanks: int, candidates: int) -> None:
     """Refuse a grid that would cost too much, naming the cost and what to do instead."""
     needed = passes_of_grid(blanks, candidates)
-    if needed > most or candidates**blanks > LARGEST_TABLE:
-        fewer = affordable_candidates(blanks, most)
+    if needed > MOST_PASSES or candidates**blanks > LARGEST_TABLE:
+        fewer = affordable_candidates(blanks, MOST_PASSES)
         raise UsageError(
             f"a grid of {candidates} candidates at {blanks} blanks needs {_told(needed)} forward passes and "
-            f"{_told(candidates**blanks)} cells, and the limits are {most:,} and {LARGEST_TABLE:,}: take "
-            + (f"--candidates {fewer} or fewer, or " if fewer > 1 else "")
-            + "--method chain"
+            f"{_told(candidates**blanks)} cells, and the limits are {MOST_PASSES:,} and {LARGEST_TABLE:,}: "
+            "take " + (f"{fewer} candidates or fewer, or " if fewer > 1 else "") + "the method chain"
         )
 
 

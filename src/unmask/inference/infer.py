@@ -23,7 +23,6 @@ from unmask.inference.targets import are_single_tokens, restricted, target_joint
 from unmask.joints.joint import Joint
 from unmask.joints.registry import construct
 from unmask.joints.table import TokenDistribution
-from unmask.joints.targets import TargetJoint
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.tables.pair_conditionals import PairConditionals
@@ -40,7 +39,9 @@ def infer(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progress = silent
     """Return the joint of a cloze's blanks, however many, restricted to targets if any are given."""
     if query.targets is None:
         return _unrestricted(mlm, cloze, query, progress)
-    return joint_of_targets(mlm, cloze, query, progress)
+    return target_joint(
+        cloze, query, mlm.window, lambda text, asked: _unrestricted(mlm, text, asked, progress)
+    )
 
 
 def infer_many(
@@ -67,13 +68,6 @@ def parts_of(clozes: Sequence[Cloze]) -> Iterator[Sequence[Cloze]]:
 
 def _is_of_tables(query: Query, cloze: Cloze) -> bool:
     return is_of_pairs(query, cloze) and are_single_tokens(targets_of(query, cloze))
-
-
-def joint_of_targets(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progress = silent) -> TargetJoint:
-    """Return the joint of a cloze's blanks restricted to the query's targets."""
-    return target_joint(
-        cloze, query, mlm.window, lambda text, asked: _unrestricted(mlm, text, asked, progress)
-    )
 
 
 def _unrestricted(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progress) -> Joint:
@@ -110,7 +104,7 @@ def _steps(
     kept = kept_tokens(query, cloze, tokens)
     if len(cloze.blanks) == 1:
         return _one_blank(mlm, cloze, tokens, query.support, kept[0], states[0])
-    (a, b), outside = supports_of(mlm, cloze, query)
+    (a, b), outside = supports_of(mlm, cloze, query, states)
     supports = (a, b)
     most = max(len(tokens_of_blank) for tokens_of_blank in supports)
     if query.candidates == "all" or (query.candidates == "auto" and most <= LARGEST_AUTO_EXACT):
@@ -126,10 +120,7 @@ def _steps(
             seed=query.seed,
             states=states,
         )
-    choosing = isinstance(query.support, int) and query.support < len(tokens)  # one pass more
-    known = table.diagnostics
-    known = replace(known, mass_outside_support=outside, passes=known.passes + choosing)
-    return replace(table, diagnostics=known)
+    return replace(table, diagnostics=replace(table.diagnostics, mass_outside_support=outside))
 
 
 def _one_blank(
@@ -154,10 +145,8 @@ def _one_blank(
     return TokenDistribution(logits.log_softmax(0), tokens, method="mlm", diagnostics=known, cloze=cloze)
 
 
-def joint_of(table: PairConditionals | TokenDistribution | TargetJoint, query: Query) -> Joint:
+def joint_of(table: PairConditionals | TokenDistribution, query: Query) -> Joint:
     """Make the joint of a cloze from what the model said, restricted to targets of one token each."""
-    if isinstance(table, TargetJoint):
-        return table
     joint = _constructed(table, query)
     if query.targets is None:
         return joint

@@ -170,6 +170,5 @@ def independent_joint(
 ) -> Independent:
     """Ask the model once, and return the product of its answers."""
     states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
-    pairs = zip(supports, states, strict=True)
-    lines = [mlm.decoder(s.ids)(h).double().log_softmax(-1) for s, h in pairs]
+    lines = [mlm.log_probs(state, s.ids) for s, state in zip(supports, states, strict=True)]
     return Independent(tuple(lines), supports, diagnostics=diagnostics, cloze=cloze)

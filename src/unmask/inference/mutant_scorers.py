@@ -229,6 +229,7 @@ class ContextScorer:
                         row[at[place]] = token
                 where = torch.tensor([[at[place] for place in places[context]] for context in part])
                 states = mlm.states_each(ids, where)
-                log_probs = self._decode(states.flatten(0, 1)).double().log_softmax(-1).cpu()
+                logits = self._decode(states.flatten(0, 1)).to(mlm.tables_on)
+                log_probs = logits.double().log_softmax(-1).cpu()
                 keys = [(context, place) for context in part for place in places[context]]
                 self._answers.update(zip(keys, log_probs.tolist(), strict=True))

@@ -69,7 +69,7 @@ class Pass:
         with torch.inference_mode():
             self.states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
             self.log_probs = [
-                mlm.decoder(support.ids)(state).to(mlm.tables_on).double().log_softmax(-1).cpu()
+                mlm.log_probs(state, support.ids).cpu()
                 for support, state in zip(supports, self.states, strict=True)
             ]
 
@@ -192,8 +192,8 @@ def as_tree(seen: Pass, blanks: Sequence[int]) -> list[Part]:
     return [(tuple(blanks), TreeJoint(seen.log_probs[blanks[root]], edges, supports))]
 
 
-def as_pairs(seen: Pass, blanks: Sequence[int], method: str = "ag") -> list[Part]:
-    """Join disjoint pairs, those that tell each other most first; an odd blank is left by itself."""
+def as_pairs(seen: Pass, blanks: Sequence[int]) -> list[Part]:
+    """Join disjoint pairs by `ag`, those that tell each other most first; an odd blank is left by itself."""
     information, alone = seen.information(blanks), set(range(len(blanks)))
     found: list[Part] = []
     ranked = information.triu(1).flatten().argsort(descending=True, stable=True).tolist()
@@ -203,7 +203,7 @@ def as_pairs(seen: Pass, blanks: Sequence[int], method: str = "ag") -> list[Part
             pair = [blanks[i] for i in sorted((a, b), key=lambda i: seen.cloze.blanks[blanks[i]])]
             supports = tuple(seen.supports[i] for i in pair)
             conditionals = ModelConditionals(
-                seen.mlm, seen.only(pair), supports, method=method, candidates=0, states=seen.states[pair]
+                seen.mlm, seen.only(pair), supports, candidates=0, states=seen.states[pair]
             )
             found.append((tuple(pair), conditionals.pair_joint()))
     return [*found, *(part for i in sorted(alone) for part in independently(seen, [blanks[i]]))]

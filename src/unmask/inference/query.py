@@ -76,8 +76,7 @@ class Query:
     )
     candidates: Candidates = setting(
         "auto",
-        "Tokens per blank that the model is asked about: a number, all, or auto; 0 takes the pair head's "
-        "word.",
+        "Tokens per blank that the model is asked about: a number, all, or auto; 0 uses the pair head alone.",
         "--candidates",
         "-k",
         kind=Either(Whole(0), Word(("auto", "all"))),

@@ -7,6 +7,7 @@ than tokens, tokens that the model does not know, and what does not go with the 
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from unmask.errors import UsageError
 from unmask.inference.method_names import BEYOND_PAIRS
@@ -49,19 +50,23 @@ def kept_tokens(query: Query, cloze: Cloze, tokens: Support) -> list[tuple[int, 
 
 
 @torch.inference_mode()
-def supports_of(mlm: MaskedLM, cloze: Cloze, query: Query) -> tuple[tuple[Support, ...], tuple[float, ...]]:
+def supports_of(
+    mlm: MaskedLM, cloze: Cloze, query: Query, states: Tensor | None = None
+) -> tuple[tuple[Support, ...], tuple[float, ...]]:
     """Return the tokens that each blank may hold, and the mass outside them with all blanks masked.
 
-    What is to be included, and what is known to stand there, is held however unlikely it is.
+    What is to be included, and what is known to stand there, is held however unlikely it is. To choose the
+    likeliest tokens takes a forward pass, unless the `states` with all blanks masked are known.
     """
     tokens, blanks = Support.by_kind(mlm.vocabulary, query.support), len(cloze.blanks)
     include = kept_tokens(query, cloze, tokens)
     if not isinstance(query.support, int) or query.support >= len(tokens):
         return (tokens,) * blanks, (0.0,) * blanks
-    states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
+    if states is None:
+        states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
     supports, outside = [], []
     for state, kept in zip(states, include, strict=True):
-        log_m = mlm.decoder(tokens.ids)(state).to(mlm.tables_on).double().log_softmax(-1).cpu()
+        log_m = mlm.log_probs(state, tokens.ids).cpu()
         supports.append(tokens.likeliest(log_m, query.support, kept))
         outside.append(max(0.0, 1 - float(log_m[tokens.indices(supports[-1].ids)].exp().sum())))
     return tuple(supports), tuple(outside)

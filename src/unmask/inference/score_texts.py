@@ -103,7 +103,7 @@ class SentenceScores(Sequence[Row]):
         return {"model": self.model, "metric": self.metric, "per": self.per, "rows": rows}
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a table, one row per row."""
+        """Return a table, one row per text, word or token."""
         require("to_pandas", "tables", "pandas")
         import pandas
 
@@ -180,8 +180,8 @@ def _texts(given: Any) -> list[str]:
         raise UsageError("expected a text or a list of texts, got an empty list")
     for n, text in enumerate(texts):
         if not isinstance(text, str):
-            raise UsageError(f"expected texts as strings, got {type(text).__name__} as text {n + 1}")
-        Text().check(f"text {n + 1}", text)
+            raise UsageError(f"expected texts as strings, got {type(text).__name__} as text {n}")
+        Text().check(f"text {n}", text)
     return texts
 
 

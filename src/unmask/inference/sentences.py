@@ -43,7 +43,7 @@ class Reader:
     def __init__(self, mlm: MaskedLM | CausalLM) -> None:
         self.mlm = mlm
         self._inside, self._ends = word_parts(mlm.vocabulary)[1], ends_in_mark(mlm.vocabulary)
-        self._before, self._after = _frame(mlm.tokenizer)
+        self._before, self._after = _count_special_tokens(mlm.tokenizer)
         empty = mlm.tokenizer("", verbose=False)["input_ids"]
         self._start, self._stop = tuple(empty[: self._before]), tuple(empty[len(empty) - self._after :])
         if isinstance(mlm, CausalLM):  # its first token is predicted, too; no end is
@@ -83,7 +83,7 @@ class Reader:
         )
 
 
-def _frame(tokenizer: Any) -> tuple[int, int]:
+def _count_special_tokens(tokenizer: Any) -> tuple[int, int]:
     """Return how many special tokens stand before and after a text."""
     empty = list(tokenizer("", verbose=False)["input_ids"])
     probe = list(tokenizer("a b", verbose=False)["input_ids"])

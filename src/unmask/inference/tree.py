@@ -57,13 +57,13 @@ def check_tree(blanks: int, candidates: int) -> None:
     if blanks > MOST_BLANKS:
         raise UsageError(
             f"a tree compares all pairs of its blanks, of which there are at most {MOST_BLANKS}, got "
-            f"{blanks:,}: use --method chain, or a shorter text"
+            f"{blanks:,}: use the method chain, or a shorter text"
         )
     needed = passes_of_tree(blanks, candidates)
     if needed > MOST_PASSES:
         raise UsageError(
             f"a tree of {candidates} candidates at {blanks} blanks needs {needed:,} forward passes, and the "
-            f"limit is {MOST_PASSES:,}: use --candidates {(MOST_PASSES - 1) // blanks} or fewer"
+            f"limit is {MOST_PASSES:,}: use {(MOST_PASSES - 1) // blanks} candidates or fewer"
         )
 
 

@@ -6,12 +6,12 @@ V = 30,000 it would have a billion cells. A block has the precision of the table
 float64.
 
 Rows and columns are those of the conditionals' tables. Where one of them stands for several tokens
-(`unmask.tables.token_groups`), a block holds what a single pair has but for the tokens' tilts t, their
-shares of the groups:
+(`unmask.tables.token_groups`), a block holds what a pair has but for w, the log-probability of each
+token within its group:
 
-    log q(a, b) = log_block(group of a, group of b) + t(a) + t(b),
+    log q(a, b) = log_block(group of a, group of b) + w(a) + w(b),
 
-and the tilts cancel in whatever compares two joints over the same cells.
+and w cancels in whatever compares two joints over the same groups.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class PairJoint(Joint):
         return row_blocks(*self.conditionals.shape)
 
     def place(self, a: int, b: int) -> tuple[tuple[Tensor, Tensor], tuple[float, float]]:
-        """Return the row and the column, [1] each, of two tokens (indices into the supports); their tilts."""
+        """Return the row and the column, [1] each, of two tokens (indices into the supports), and their w."""
         first, second = self.groups
         places = (first.group_of[a : a + 1], second.group_of[b : b + 1])
         row, column = (place.to(self.conditionals.device) for place in places)

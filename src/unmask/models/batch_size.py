@@ -17,6 +17,6 @@ def fitting_batch(text_bytes: int, length: int, memory: int) -> int:
     if size < 1:
         raise RunError(
             f"one forward pass over {length} tokens needs about {show_bytes(2 * text_bytes)}, but the memory "
-            f"budget is {show_bytes(memory)}: raise --memory or shorten the text"
+            f"budget is {show_bytes(memory)}: raise memory, or shorten the text"
         )
     return min(size, LARGEST_BATCH)

@@ -20,7 +20,7 @@ from urllib.request import getproxies, proxy_bypass
 import torch
 from torch import nn
 
-from unmask.errors import RunError, UsageError
+from unmask.errors import RunError, UsageError, first_line
 from unmask.models.config_check import check_config
 from unmask.models.engine import KNOWN
 
@@ -136,7 +136,7 @@ def _open_parts(source: str, *, allow_pickle: bool, causal: bool = False) -> tup
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     except Exception as error:
         raise RunError(
-            f"the tokenizer of '{source}' can't be read ({_first_line(error)}): expected its files, such as "
+            f"the tokenizer of '{source}' can't be read ({first_line(error)}): expected its files, such as "
             f"tokenizer.json or vocab.txt, beside the weights"
         ) from error
     if set(tokenizer.get_vocab().values()) <= set(tokenizer.all_special_ids):
@@ -261,7 +261,7 @@ def _cannot_open(source: str, error: Exception, is_directory: bool) -> Exception
                 f'such as "model_type": "bert" to it'
             )
         return RunError(
-            f"the checkpoint in '{source}' can't be read ({_first_line(error)}): it may be damaged, take "
+            f"the checkpoint in '{source}' can't be read ({first_line(error)}): it may be damaged, take "
             f"another copy"
         )
     from huggingface_hub.constants import HF_HUB_OFFLINE
@@ -272,13 +272,9 @@ def _cannot_open(source: str, error: Exception, is_directory: bool) -> Exception
             f"directory, or switch it on"
         )
     return UsageError(
-        f"'{source}' is no directory here, and the hub could not give it ({_first_line(error)}): check the "
+        f"'{source}' is no directory here, and the hub could not give it ({first_line(error)}): check the "
         f"name and the network, or give a directory"
     )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
 DROPOUTS = (

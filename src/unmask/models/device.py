@@ -24,7 +24,7 @@ def choose_device(name: str) -> torch.device:
     if device is None or device.type not in ("cpu", "cuda", "mps"):
         raise UsageError(f"unknown device '{name}': expected auto, cpu, cuda or mps")
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise UsageError("this machine has no CUDA device that torch can use: take --device cpu")
+        raise UsageError("this machine has no CUDA device that torch can use: take device cpu")
     if device.type == "mps" and not torch.backends.mps.is_available():
-        raise UsageError("this machine has no Apple GPU that torch can use: take --device cpu")
+        raise UsageError("this machine has no Apple GPU that torch can use: take device cpu")
     return device

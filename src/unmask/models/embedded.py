@@ -48,7 +48,8 @@ def absolute(source: str) -> str:
 def weights_digest(source: str) -> str | None:
     """Return a digest of a checkpoint, which tells runs of one name apart; None for one on the hub.
 
-    It covers the files that its answers depend on: the weights, the config and the tokenizer.
+    It covers the files that its answers depend on: the weights, the pair head, the config and
+    the tokenizer.
     """
     files = [f for f in Path(locate(source)).glob("*") if f.suffix in WEIGHTS or f.name in READ_WITH_THEM]
     if not any(f.suffix in WEIGHTS for f in files):

@@ -253,6 +253,10 @@ class MaskedLM:
         columns = token_ids.to(self.device)
         return lambda states: self.decode(states)[..., columns]
 
+    def log_probs(self, states: Tensor, token_ids: Tensor) -> Tensor:
+        """Return log-probabilities over some tokens, [..., tokens]: in float64, where tables are kept."""
+        return self.decoder(token_ids)(states).to(self.tables_on).double().log_softmax(-1)
+
     def output_weights(self, token_ids: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return the output layer's weights [tokens, features] and offset [tokens], if it is a linear one."""
         if not (self._parts.separable and isinstance(self.output_layer, torch.nn.Linear)):

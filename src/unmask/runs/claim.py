@@ -16,7 +16,7 @@ from typing import Any
 from unmask.errors import UsageError
 from unmask.runs.disk import lock, write_whole
 from unmask.runs.records import Records
-from unmask.runs.settings_record import NAME, Kind, read_settings, unknown_files
+from unmask.runs.settings_record import NAME, RunKind, read_settings, unknown_files
 
 SETTINGS = "settings"
 """The key of the settings record in a file of records."""
@@ -38,7 +38,7 @@ def locked(directory: Path) -> Iterator[None]:
                 directory.rmdir()  # which a directory that holds anything refuses
 
 
-def claim_directory(kind: Kind, directory: Path, wanted: dict[str, Any]) -> dict[str, Any]:
+def claim_directory(kind: RunKind, directory: Path, wanted: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of the run in a directory, which are from now on the wanted ones if it had none."""
     kept = read_settings(kind, directory)
     differs = kind.difference(kept, wanted["settings"]) if kept is not None else None
@@ -53,7 +53,7 @@ def claim_directory(kind: Kind, directory: Path, wanted: dict[str, Any]) -> dict
     return dict(wanted["settings"])
 
 
-def _is_begun(kind: Kind, directory: Path) -> bool:
+def _is_begun(kind: RunKind, directory: Path) -> bool:
     """Tell whether a run has finished anything, or its directory holds something that is not its own."""
     if kind.records and (directory / kind.records).is_file():
         with Records(directory / kind.records, writing=False) as records:
@@ -62,7 +62,7 @@ def _is_begun(kind: Kind, directory: Path) -> bool:
     return bool(unknown_files(directory, (*kind.prepared, kind.records or NAME)))
 
 
-def claim_file(kind: Kind, records: Records, wanted: dict[str, Any]) -> dict[str, Any]:
+def claim_file(kind: RunKind, records: Records, wanted: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of the run in a file of records; one without settings takes the wanted ones.
 
     The settings line of an earlier version of unmask is the settings themselves.

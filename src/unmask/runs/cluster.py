@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from unmask.errors import RunError, UnmaskError, UsageError
+from unmask.errors import RunError, UnmaskError, UsageError, first_line
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -169,12 +169,12 @@ def _count(deaths: dict[int, int], number: int, size: int, error: Exception) -> 
     if number >= 0 and deaths[number] >= ATTEMPTS:
         raise RunError(
             f"task {number} brought down {ATTEMPTS} workers one after the other: probably for want of "
-            f"memory; take fewer workers on a machine, or less memory for each ({_first_line(error)})"
+            f"memory; take fewer workers on a machine, or less memory for each ({first_line(error)})"
         )
     if number < 0 and deaths[number] >= ATTEMPTS * size:
         raise RunError(
             f"the workers die before they are ready: probably for want of memory; take fewer of them on a "
-            f"machine ({_first_line(error)})"
+            f"machine ({first_line(error)})"
         )
 
 
@@ -183,12 +183,8 @@ def _cause(error: Any) -> BaseException:
     cause = getattr(error, "cause", None)
     if isinstance(cause, UnmaskError):
         return cause
-    return RunError(f"a worker of the Ray cluster failed: {_first_line(cause or error)}")
-
-
-def _first_line(error: object) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    return f"{type(error).__name__}: {lines[0].strip()}"
+    failed = cause or error
+    return RunError(f"a worker of the Ray cluster failed: {type(failed).__name__}: {first_line(failed)}")
 
 
 def _environment() -> dict[str, str]:
@@ -233,7 +229,7 @@ def _connected(address: str | None, workers: int | None) -> Iterator[Any]:
         if isinstance(error, UnmaskError):
             raise
         raise RunError(
-            f"can't reach a Ray cluster at '{address or 'local'}': {_first_line(error)}. Start one with "
+            f"can't reach a Ray cluster at '{address or 'local'}': {first_line(error)}. Start one with "
             f"'ray start --head' and give its address"
         ) from None
     try:

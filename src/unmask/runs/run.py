@@ -6,7 +6,7 @@ refused and left as it is. Then each task becomes one record, on the disk before
 same command started again skips the tasks that have a record, so that a run killed at any moment ends
 as an unbroken one does, with nothing lost and nothing twice.
 
-    KIND = Kind("count of words", records="counts.jsonl")
+    KIND = RunKind("count of words", records="counts.jsonl")
 
     with Run.in_directory(KIND, out, settings.to_dict()) as run:
         for record in run.work(tasks, make_worker, progress=progress):
@@ -32,7 +32,7 @@ from unmask.runs.claim import SETTINGS, claim_directory, claim_file, locked, wri
 from unmask.runs.cost import next_attempt
 from unmask.runs.disk import errors_in_one_line
 from unmask.runs.records import Records
-from unmask.runs.settings_record import Kind, read_settings
+from unmask.runs.settings_record import RunKind, read_settings
 
 Record = dict[str, Any]
 Task = TypeVar("Task")
@@ -60,7 +60,7 @@ class Run:
     """
 
     def __init__(
-        self, kind: Kind, place: Path | None, settings: dict[str, Any], records: Records | None = None
+        self, kind: RunKind, place: Path | None, settings: dict[str, Any], records: Records | None = None
     ) -> None:
         self.kind, self.place, self.settings = kind, place, settings
         self.dropped = records.dropped if records is not None else 0
@@ -70,7 +70,7 @@ class Run:
 
     @classmethod
     @contextmanager
-    def in_directory(cls, kind: Kind, place: Path, settings: Mapping[str, Any]) -> Iterator[Run]:
+    def in_directory(cls, kind: RunKind, place: Path, settings: Mapping[str, Any]) -> Iterator[Run]:
         """Hold a directory: a new one, an empty one, or one that holds the same run."""
         wanted = kind.record(settings)
         if os.environ.get("RANK", "0") != "0":  # the other processes of one run share the main one's claim
@@ -89,7 +89,7 @@ class Run:
 
     @classmethod
     @contextmanager
-    def in_file(cls, kind: Kind, place: Path | None, settings: Mapping[str, Any]) -> Iterator[Run]:
+    def in_file(cls, kind: RunKind, place: Path | None, settings: Mapping[str, Any]) -> Iterator[Run]:
         """Hold a file of records: a new one, or one that holds the same run; None keeps no records."""
         wanted = kind.record(settings)
         if place is None:

@@ -23,7 +23,7 @@ NAME = "settings.json"
 
 
 @dataclass(frozen=True)
-class Kind:
+class RunKind:
     """A kind of run: what it is called and what belongs to it.
 
     Attributes:
@@ -79,7 +79,7 @@ class Kind:
         return hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()[:24]
 
 
-def read_settings(kind: Kind, directory: Path) -> dict[str, Any] | None:
+def read_settings(kind: RunKind, directory: Path) -> dict[str, Any] | None:
     """Return the settings of the run in a directory; None if it is empty or absent; raise for any other."""
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory} is a file: give a directory for the {kind.name}")
@@ -106,7 +106,7 @@ def unknown_files(directory: Path, known: Iterable[str]) -> list[str]:
     return [p.name for p in directory.iterdir() if p.name not in expected] if directory.is_dir() else []
 
 
-def _is_earlier(kind: Kind, directory: Path) -> bool:
+def _is_earlier(kind: RunKind, directory: Path) -> bool:
     """Tell whether a directory has the settings file that earlier versions wrote, without a format."""
     if kind.earlier is None:
         return False

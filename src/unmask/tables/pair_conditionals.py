@@ -10,8 +10,8 @@ A row or a column may stand for several unlikely tokens at once (`unmask.tables.
 hold what a single one of them has, and every sum over tokens is a sum over rows or columns weighted by
 the `counts`.
 
-The tables may come from a `MaskedLM` (`exact_conditionals` here: one forward pass for every token at each
-side; `unmask.inference.cross` for the likely tokens only) or from anywhere else
+The tables may come from a `MaskedLM` (`unmask.inference.exact`: one forward pass for every token at each
+side; `unmask.inference.cross`: for the likely tokens only) or from anywhere else
 (`PairConditionals.from_logits`).
 """
 

@@ -75,7 +75,7 @@ class Encoder:
         reading = self.reader.read(example.texts[0])
         encoded.overlong += reading.overlong
         for start, end in reading.pieces:
-            ids = self.reader.frame(reading.ids[start:end])
+            ids = self.reader.with_special_tokens(reading.ids[start:end])
             encoded.add({"input_ids": ids} | self._label(example), home, [])
 
     def _pair(self, encoded: Encoded, home: int, example: Example) -> None:
@@ -94,7 +94,7 @@ class Encoder:
         word_at = {start: number for number, (start, _) in enumerate(join_words(sentence.words)[1])}
         firsts = {unit.tokens[0]: word_at[unit.start] for unit in reversed(reading.units)}
         for start, end in reading.pieces:
-            ids = self.reader.frame(reading.ids[start:end])
+            ids = self.reader.with_special_tokens(reading.ids[start:end])
             front = len(self.reader.prefix)
             places = [(token - start + front, word) for token, word in firsts.items() if start <= token < end]
             if not places:

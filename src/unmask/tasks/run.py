@@ -24,7 +24,7 @@ from unmask.models.embedded import locate
 from unmask.runs.checkpoints import check_checkpoint, check_disk_space, last_checkpoint
 from unmask.runs.denormals import without_denormals
 from unmask.runs.run import Run
-from unmask.runs.settings_record import NAME, Kind
+from unmask.runs.settings_record import NAME, RunKind
 from unmask.tasks.encoding import Encoded, collator
 from unmask.tasks.examples import Examples, gather, label_counts
 from unmask.tasks.predict import TunedModel, encoding_notes, kind_of
@@ -34,7 +34,7 @@ from unmask.tasks.scale import even_scale
 from unmask.tasks.scores import Scores
 from unmask.tasks.settings import Settings
 
-FINETUNING = Kind(
+FINETUNING = RunKind(
     "run of 'unmask finetune'",
     may_change=frozenset({"eval_steps", "licence", "allow_pickle"}),
     earlier=(NAME, frozenset({"task", "train"})),

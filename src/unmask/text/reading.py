@@ -22,7 +22,7 @@ LongTexts = Literal["split", "truncate", "refuse"]
 
 Span = tuple[int, int]
 APOSTROPHES = "'’"
-FRAME = -1
+FIRST_TOKEN = -1
 """The index of the token in front of the text, such as [CLS]."""
 
 
@@ -104,7 +104,7 @@ class Reader:
         for text in texts:
             yield self.read(text) if isinstance(text, str) else self.read_words(text)
 
-    def frame(self, ids: Sequence[int]) -> list[int]:
+    def with_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """Return the ids with the special tokens around them."""
         return [*self.prefix, *ids, *self.suffix]
 
@@ -150,7 +150,7 @@ class Reader:
         self, text: str, spans: list[Span], ids: list[int], words: list[list[int]], places: list[Span]
     ) -> Iterator[Unit]:
         if self.unit == "sentence":
-            whole = (FRAME,) if self.pooling == "cls" else tuple(range(len(ids)))
+            whole = (FIRST_TOKEN,) if self.pooling == "cls" else tuple(range(len(ids)))
             yield Unit(text, 0, len(text), whole)
         elif self.unit == "token":
             token_of = self.tokenizer.convert_ids_to_tokens(ids)

@@ -13,7 +13,7 @@ from unmask.runs.step_lines import StepLines
 from unmask.training.settings import Settings
 
 
-class Progress(StepLines):
+class ProgressLines(StepLines):
     """The lines of a training run: tokens per second, evaluation losses."""
 
     def __init__(self, settings: Settings) -> None:

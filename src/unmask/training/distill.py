@@ -23,7 +23,7 @@ from unmask.models.embedded import absolute, weights_digest
 from unmask.progress import Progress, silent
 from unmask.runs.disk import write_whole
 from unmask.runs.run import Run
-from unmask.runs.settings_record import Kind
+from unmask.runs.settings_record import RunKind
 from unmask.training.settings import CORPORA, NOT_NEGATIVE, POSITIVE
 from unmask.values import Whole, check_settings, setting
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from unmask.models.pair_head import PairHead
     from unmask.training.corpus import Corpus
 
-DISTILLATION = Kind("distillation of a pair head", records="parts.jsonl", prepared=("parts",))
+DISTILLATION = RunKind("distillation of a pair head", records="parts.jsonl", prepared=("parts",))
 TEXTS_IN_A_PART = 500
 COUNT = Whole(1)
 FEWEST_TEXTS = 40

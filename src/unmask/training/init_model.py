@@ -17,7 +17,7 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
-from unmask.errors import RunError, UsageError
+from unmask.errors import RunError, UsageError, first_line
 from unmask.models.checkpoint import DROPOUTS
 from unmask.training.forward import BERT_LIKE
 from unmask.training.masking import Unigram
@@ -234,8 +234,3 @@ def _quiet_loading() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
-
-
-def first_line(error: Exception) -> str:
-    """What an error says first, or else what it is."""
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -24,7 +24,7 @@ from unmask.runs.checkpoints import average_into
 from unmask.runs.claim import remove
 from unmask.runs.denormals import without_denormals
 from unmask.runs.run import Run
-from unmask.runs.settings_record import NAME, Kind
+from unmask.runs.settings_record import NAME, RunKind
 from unmask.training.eval import Score
 from unmask.training.prepare_data import TrainingData, changed_text, initial_model, prepare_data
 from unmask.training.report import write_result
@@ -35,7 +35,7 @@ MAY_CHANGE = (
     *("logging_steps", "bf16", "licence", "data_licences"),
 )
 """What may differ when a run is resumed: how long, how often and how precisely, not what is learned."""
-TRAINING = Kind(
+TRAINING = RunKind(
     "training run",
     may_change=frozenset(MAY_CHANGE),
     prepared=("tokenizer", "tokenizer.partial", "tokens", "full", "sentences"),
@@ -140,7 +140,7 @@ def _trainer(settings: Settings, out: Path, model: Any, data: TrainingData, yiel
     from accelerate import PartialState
     from transformers import PrinterCallback, TrainingArguments
 
-    from unmask.training.callbacks import Progress, YieldCores
+    from unmask.training.callbacks import ProgressLines, YieldCores
     from unmask.training.loop import MaskedTrainer
 
     processes = PartialState().num_processes
@@ -171,7 +171,7 @@ def _trainer(settings: Settings, out: Path, model: Any, data: TrainingData, yiel
         model.set_attn_implementation("eager")
     trainer = MaskedTrainer(settings, data, model=model, args=arguments)
     trainer.remove_callback(PrinterCallback)
-    trainer.add_callback(Progress(settings))
+    trainer.add_callback(ProgressLines(settings))
     if yield_cores:
         trainer.add_callback(YieldCores(os.cpu_count() or 1))
     return trainer

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from unmask.errors import RunError, UsageError
+from unmask.errors import RunError, UsageError, first_line
 from unmask.models.embedded import locate
 from unmask.runs.checkpoints import last_checkpoint
 from unmask.runs.disk import whole_directory
 from unmask.training.corpus import Corpus
-from unmask.training.init_model import first_line, read_config
+from unmask.training.init_model import read_config
 from unmask.training.settings import Settings
 from unmask.training.tokenfile import mixture, write
 from unmask.training.vocabulary import cut, train_vocabulary

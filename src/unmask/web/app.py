@@ -89,8 +89,7 @@ def _add_requests(app: FastAPI, service: Service) -> None:
 
         answer.__annotations__["body"] = route.request
         about: dict[str, Any] = {"name": route.handler.__name__, "description": route.handler.__doc__}
-        takes_lists = "array" in str(route.request.model_json_schema()["properties"]["text"])
-        app.post(route.path, **about, **_described(route.response, takes_lists))(answer)
+        app.post(route.path, **about, **_described(route.response, route.takes_lists))(answer)
 
 
 def _add_state(app: FastAPI, service: Service) -> None:

@@ -61,7 +61,7 @@ def message_of(error: BaseException, seconds: float = 0.0) -> str:
     if is_out_of_memory(error):
         return "the server is out of memory for now: cut the support, or come again later"
     if isinstance(error, UnmaskError):
-        return " ".join(str(error).split())
+        return str(error)
     return "something failed that should not have: whoever runs this server finds it in the log"
 
 

@@ -177,13 +177,15 @@ class Route(NamedTuple):
     handler: Callable[[Any, ConditionalsCache, Deadline], Answer]
     request: type[requests.TextRequest]
     response: type[BaseModel]
+    takes_lists: bool = False
+    """Whether its text may be a list, which gets a list of answers."""
 
 
 ROUTES = (
-    Route("/v1/fill", fill, requests.FillRequest, responses.FillResponse),
-    Route("/v1/score", score, requests.ScoreRequest, responses.ScoreResponse),
-    Route("/v1/sample", sample, requests.SampleRequest, responses.SampleResponse),
-    Route("/v1/compare", compare, requests.CompareRequest, responses.CompareResponse),
+    Route("/v1/fill", fill, requests.FillRequest, responses.FillResponse, takes_lists=True),
+    Route("/v1/score", score, requests.ScoreRequest, responses.ScoreResponse, takes_lists=True),
+    Route("/v1/sample", sample, requests.SampleRequest, responses.SampleResponse, takes_lists=True),
+    Route("/v1/compare", compare, requests.CompareRequest, responses.CompareResponse, takes_lists=True),
     Route("/v1/conditional", conditional, requests.ConditionalRequest, responses.ConditionalResponse),
     Route("/v1/marginals", marginals, requests.MarginalsRequest, responses.MarginalsResponse),
     Route("/v1/map", heat_map, requests.MapRequest, responses.MapResponse),

@@ -80,6 +80,7 @@ class ModelCache:
         try:
             mlm = MaskedLM.load(
                 settings.models[name],
+                name=name,
                 device=settings.device,
                 memory=settings.memory,
                 allow_pickle=settings.allow_pickle,
@@ -87,7 +88,6 @@ class ModelCache:
         except UnmaskError as error:
             # the message may name a directory of this machine: that is for the server's log
             raise ModelUnavailable(name) from error
-        mlm.name = name
         return mlm
 
     def _make_room(self) -> None:

@@ -112,7 +112,7 @@ def _options() -> type[Options]:
     return create_model("Options", __base__=Options, __doc__=Options.__doc__, **fields)
 
 
-def _with(names: Iterable[str], **own: Spec) -> Callable[[Asked], Asked]:
+def _with_query_fields(names: Iterable[str], **own: Spec) -> Callable[[Asked], Asked]:
     """Give a request these fields of a query, with their defaults, ranges and help, or with its own."""
     specs = SPECS | {"text": Spec(NARROWER["text"], SPECS["text"].help)} | own
     fields = {name: _field(name, specs[name], DEFAULTS[name]) for name in names if name != "options"}
@@ -127,7 +127,7 @@ def _with(names: Iterable[str], **own: Spec) -> Callable[[Asked], Asked]:
     return derive
 
 
-EVERY_METHOD = ("text", *(name for name in SPECS if name in TableKeywords.__optional_keys__))
+FIELDS_WITHOUT_METHOD = ("text", *(name for name in SPECS if name in TableKeywords.__optional_keys__))
 Positive = Annotated[int, Field(ge=1)]
 METHOD, TOKEN = SPECS["method"].kind, NARROWER["pivot"]
 Method = Annotated[str, PlainValidator(METHOD.read), WithJsonSchema(METHOD.schema)]
@@ -173,7 +173,7 @@ def _examples(*requests: dict[str, Any]) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": list(requests)})
 
 
-@_with(SPECS, text=TEXTS)
+@_with_query_fields(SPECS, text=TEXTS)
 class FillRequest(TextRequest):
     """The likeliest fillings of a text's blanks."""
 
@@ -187,14 +187,14 @@ class FillRequest(TextRequest):
     top: Positive = Field(10, description="How many fillings.")
 
 
-@_with(SPECS, text=BRACED)
+@_with_query_fields(SPECS, text=BRACED)
 class ScoreRequest(TextRequest):
     """What the words in braces are worth."""
 
     model_config = _examples({"text": BRACES, "method": "ag"}, {"text": [BRACES, "The {man} is."]})
 
 
-@_with(SPECS, text=TEXTS)
+@_with_query_fields(SPECS, text=TEXTS)
 class SampleRequest(TextRequest):
     """Fillings drawn from the joint."""
 
@@ -205,7 +205,7 @@ class SampleRequest(TextRequest):
     )
 
 
-@_with(EVERY_METHOD, text=TEXTS)
+@_with_query_fields(FIELDS_WITHOUT_METHOD, text=TEXTS)
 class CompareRequest(TextRequest):
     """Every construction side by side."""
 
@@ -213,7 +213,7 @@ class CompareRequest(TextRequest):
     top: Positive = Field(3, description="How many fillings of each.")
 
 
-@_with(set(SPECS) - {"targets"})
+@_with_query_fields(set(SPECS) - {"targets"})
 class ConditionalRequest(TextRequest):
     """One blank's distribution, the token of another one being known."""
 
@@ -229,7 +229,7 @@ class ConditionalRequest(TextRequest):
     top: Positive = Field(10, description="How many tokens.")
 
 
-@_with(set(SPECS) - {"targets"})
+@_with_query_fields(set(SPECS) - {"targets"})
 class MarginalsRequest(TextRequest):
     """Every blank's distribution, the tokens of some being known."""
 
@@ -241,7 +241,7 @@ class MarginalsRequest(TextRequest):
     top: Positive = Field(10, description="How many tokens of each blank.")
 
 
-@_with(set(EVERY_METHOD) - {"targets"})
+@_with_query_fields(set(FIELDS_WITHOUT_METHOD) - {"targets"})
 class MapRequest(TextRequest):
     """The joint of the likeliest tokens of two blanks, by one method or several."""
 
@@ -254,7 +254,7 @@ class MapRequest(TextRequest):
     blanks: BlankPair = Field([0, 1], description="Which two blanks, from 0.")
 
 
-@_with(set(SPECS) - {"targets"})
+@_with_query_fields(set(SPECS) - {"targets"})
 class CompatibilityRequest(TextRequest):
     """How well the model's conditionals fit together, and the joint to them."""
 

@@ -43,7 +43,10 @@ class TextResponse(BaseModel):
     support: str = Field(description="Which tokens a blank may hold.")
     support_sizes: list[int]
     mass_outside_support: list[float]
-    conditionals: str = Field(description="exact, or cross: the likely tokens evaluated, the rest completed.")
+    conditionals: str = Field(
+        description="exact; cross (some tokens evaluated, the rest completed); grid, chain, tree, product "
+        "or targets."
+    )
     candidates: int | None
     completion: str | None
     completion_error: dict[str, float | None] | None = Field(

@@ -11,7 +11,7 @@ import atexit
 import json
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -169,7 +169,7 @@ class Service:
                 answer.cancel()
 
     @contextmanager
-    def _cancelling_on_exit(self, deadline: Deadline) -> Any:
+    def _cancelling_on_exit(self, deadline: Deadline) -> Iterator[None]:
         """Stop the worker when the handler ends, for whatever reason."""
         try:
             yield

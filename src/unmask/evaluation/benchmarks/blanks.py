@@ -18,15 +18,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
 import torch
 
 from unmask.errors import UsageError
-from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
 from unmask.evaluation.intervals import mean, share
+from unmask.evaluation.keyed_tasks import Record, Task, run_tasks, worker_with
 from unmask.evaluation.sentences import read_sentences
 from unmask.inference.grid_conditionals import MOST_PASSES, affordable_candidates, grid_conditionals
 from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, independent_joint
@@ -36,14 +35,14 @@ from unmask.joints.chain import Chain
 from unmask.joints.grid import GridJoint
 from unmask.joints.joint import Joint
 from unmask.joints.registry import CONSTRUCTIONS
-from unmask.models.embedded import absolute, weights_digest
+from unmask.models.embedded import weights_digest
 from unmask.models.masked_lm import MaskedLM
 from unmask.runs.run import Spread
-from unmask.runs.settings_record import Kind
+from unmask.runs.settings_record import RunKind
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
-BLANKS = Kind("blanks benchmark")
+BLANKS = RunKind("blanks benchmark")
 METHODS = ("independent", "greedy", "beam", "grid-ag", "chain-ag")
 CHAIN = "chain-"
 MOST_CANDIDATES = 64
@@ -86,7 +85,7 @@ class BlanksSettings:
                 f"{self.passes} passes afford no grid of 2 candidates at {max(self.blanks)} blanks: give more"
             )
         if not 1 <= self.passes <= MOST_PASSES:
-            raise UsageError(f"expected from 1 to {MOST_PASSES:,} passes a grid, got {self.passes:,}")
+            raise UsageError(f"expected from 1 to {MOST_PASSES:,} passes per grid, got {self.passes:,}")
 
 
 def draw_clozes(
@@ -200,13 +199,10 @@ def run_blanks(
         texts = list(dict.fromkeys(read_sentences(named).texts))
         for blanks in settings.blanks:
             questions += _questions(mlm, name, texts, blanks, settings)
-    open_model = load or partial(MaskedLM.load, absolute(mlm.name))
     records = run_tasks(
         BLANKS,
         questions,
-        (lambda: Answerer(open_model(), settings))
-        if spread.get("ray") is not None
-        else partial(Answerer, mlm, settings),
+        worker_with(Answerer, mlm, settings, spread.get("ray"), load),
         {
             "model": mlm.name,
             "weights": weights_digest(mlm.name),

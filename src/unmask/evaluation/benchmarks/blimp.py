@@ -1,7 +1,7 @@
 """BLiMP: is the grammatical sentence of a minimal pair the likelier one? (Warstadt et al. 2020)
 
-A directory of `.jsonl` files (or `.jsonl.gz`), a pair a line with the fields `sentence_good`, `sentence_bad`,
-`UID` and `linguistics_term`. A score is right on a pair if it gives the good sentence more; a tie is half
+A directory of `.jsonl` files (or `.jsonl.gz`), a pair per line with `sentence_good`, `sentence_bad`, `UID`
+and `linguistics_term`. A score is right on a pair if it gives the good sentence more; a tie is half
 right. Accuracy is told for each phenomenon (`linguistics_term`) and over all pairs. Pairs of which a sentence
 can't be scored (it is empty, longer than the model's window, or has a blank) are left out and counted.
 """
@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from unmask.errors import UsageError
-from unmask.evaluation.benchmarks.tasks import Record, Task, run_tasks
 from unmask.evaluation.intervals import share
+from unmask.evaluation.keyed_tasks import Record, Task, run_tasks
 from unmask.evaluation.score_file import Scorer, ScoreSettings, make_scorer
 from unmask.models.embedded import absolute
 from unmask.runs.run import Spread
-from unmask.runs.settings_record import Kind
+from unmask.runs.settings_record import RunKind
 from unmask.text.lines import read_objects
 
-BLIMP = Kind("BLiMP benchmark")
+BLIMP = RunKind("BLiMP benchmark")
 PAIRS_AT_ONCE = 32
 FIELDS = ("sentence_good", "sentence_bad", "UID", "linguistics_term")
 
@@ -37,7 +37,9 @@ def read_pairs(directory: Path, examples: int | None, seed: int) -> Iterator[dic
     for path in files:
         pairs = list(read_objects(path))
         if not pairs:
-            raise UsageError(f"{path} holds no pair: expected a JSON object with {', '.join(FIELDS)} a line")
+            raise UsageError(
+                f"{path} holds no pair: expected a JSON object with {', '.join(FIELDS)} per line"
+            )
         if examples is not None and examples < len(pairs):
             chosen = random.Random(f"{seed} {path.name}").sample(pairs, examples)
             pairs = sorted(chosen, key=itemgetter(0))

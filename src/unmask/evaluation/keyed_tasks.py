@@ -1,4 +1,4 @@
-"""The tasks of a benchmark: a run whose records repeat their tasks and add what was found."""
+"""Tasks with keys: a run whose records repeat their tasks and add what was found."""
 
 from __future__ import annotations
 
@@ -8,16 +8,32 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from unmask.errors import UsageError
+from unmask.models.embedded import absolute
+from unmask.models.masked_lm import MaskedLM
 from unmask.runs.run import Run, Spread, in_batches
-from unmask.runs.settings_record import Kind
+from unmask.runs.settings_record import RunKind
 
 Task = dict[str, Any]
 Record = dict[str, Any]
 Worker = Callable[[list[Task]], list[Record]]
 
 
+def worker_with(
+    made_of: Callable[[MaskedLM, Any], Worker],
+    mlm: MaskedLM,
+    settings: Any,
+    ray: str | None,
+    load: Callable[[], MaskedLM] | None = None,
+) -> Callable[[], Worker]:
+    """Return what makes a worker of a model and settings: this model here, one loaded anew over Ray."""
+    if ray is None:
+        return partial(made_of, mlm, settings)
+    open_model = load or partial(MaskedLM.load, absolute(mlm.name))
+    return lambda: made_of(open_model(), settings)
+
+
 def run_tasks(
-    kind: Kind,
+    kind: RunKind,
     tasks: Sequence[Task],
     make_worker: Callable[[], Worker],
     settings: Mapping[str, Any],
