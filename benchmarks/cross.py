@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import unmask
 from machine import BUILD, describe, parser, table
 from unmask.diagnostics import Diagnostics
-from unmask.evaluation.run import fingerprint
 from unmask.evaluation.sampling import Pairs, draw_examples
 from unmask.inference.cross import cross_conditionals
 from unmask.inference.infer import conditionals
 from unmask.inference.query import Query
 from unmask.joints.registry import construct
+from unmask.models.digests import state_digest
 from unmask.runs.records import Records
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import Cloze
@@ -77,7 +77,7 @@ class Exact:
     def __init__(self, mlm: unmask.MaskedLM) -> None:
         self._mlm = mlm
         BUILD.mkdir(parents=True, exist_ok=True)
-        self._records = Records(BUILD / f"cross-exact-{fingerprint(mlm)[:12]}.jsonl")
+        self._records = Records(BUILD / f"cross-exact-{state_digest(mlm.model)[:12]}.jsonl")
         self._known: dict[str, float] = {record["key"]: record["log_q"] for record in self._records}
 
     def __contains__(self, cloze: Cloze) -> bool:

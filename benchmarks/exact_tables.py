@@ -9,9 +9,9 @@ import torch
 
 import unmask
 from machine import BUILD, TEXT
-from unmask.evaluation.run import fingerprint
 from unmask.inference.infer import conditionals
 from unmask.inference.query import Query
+from unmask.models.digests import state_digest
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import parse_braces
 from unmask.text.support import Support
@@ -22,7 +22,8 @@ PARTS = ("a_table", "b_table", "a_alone", "b_alone", "a_log_z", "b_log_z")
 def tables_of(text: str = TEXT, model: str = "english") -> PairConditionals:
     """Return the exact conditionals of a text with two words in braces, as probabilities."""
     mlm = unmask.load(model, device="cpu")
-    path = BUILD / f"tables-{hashlib.sha256(f'{fingerprint(mlm)} {text}'.encode()).hexdigest()[:12]}.pt"
+    digest = hashlib.sha256(f"{state_digest(mlm.model)} {text}".encode()).hexdigest()
+    path = BUILD / f"tables-{digest[:12]}.pt"
     if not path.exists():
         _make(text, mlm, path)
     found = torch.load(path, weights_only=True)

@@ -39,7 +39,7 @@ from unmask.evaluation.sentences import read_sentences
 from unmask.inference.lengths import counted
 from unmask.inference.scorable import TextReader
 from unmask.inference.sentence_scores import SentenceScorer
-from unmask.models.embedded import weights_digest
+from unmask.models.digests import weights_digest
 from unmask.runs.settings_record import RunKind
 from unmask.text.support import Support
 

@@ -10,18 +10,17 @@ A file without parts has one, `all`.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from unmask.models.embedded import READ_WITH_THEM, WEIGHTS, locate
+from unmask.models.digests import digest_of_files, digested_files
+from unmask.models.pair_head import FILE as PAIR_HEAD
 from unmask.runs.disk import write_whole
 
 MADE = "made"
-PAIR_HEAD = "pair_head.safetensors"
 ALL = "all"
 MODEL = "english"
 Stamp = dict[str, str]
@@ -33,11 +32,10 @@ def digests(model: str = MODEL) -> Stamp:
 
     The two are told apart, unlike in `weights_digest`: a new pair head leaves fine-tuning as it was.
     """
-    files = sorted(Path(locate(model)).glob("*"))
-    of_model = [f for f in files if f.suffix in WEIGHTS or f.name in READ_WITH_THEM]
-    found = {"weights": _digest([f for f in of_model if f.name != PAIR_HEAD])}
+    files = digested_files(model)
     head = [f for f in files if f.name == PAIR_HEAD]
-    return found | ({"pair_head": _digest(head)} if head else {})
+    found = {"weights": digest_of_files(f for f in files if f not in head)}
+    return found | ({"pair_head": digest_of_files(head)} if head else {})
 
 
 def stamp(*, pair_head: bool, model: str = MODEL) -> Stamp:
@@ -79,11 +77,3 @@ def shown(recorded: Mapping[str, str] | None) -> str:
 
 def _short(digest: str | None) -> str:
     return (digest or "none")[:8]
-
-
-def _digest(files: list[Path]) -> str:
-    digest = hashlib.sha256()
-    for path in files:
-        with path.open("rb") as stream:
-            digest.update(f"{path.name} ".encode() + hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()[:24]

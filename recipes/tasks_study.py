@@ -35,7 +35,7 @@ from unmask.cli.terminal import Ticker
 from unmask.evaluation.intervals import LEVEL, RESAMPLES, SEED, Estimate, intervals
 from unmask.evaluation.intervals import shown as with_interval
 from unmask.evaluation.keyed_tasks import Record, run_tasks
-from unmask.models.embedded import weights_digest
+from unmask.models.digests import weights_digest
 from unmask.runs.settings_record import RunKind
 
 ROOT = Path(__file__).parents[1]

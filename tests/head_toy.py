@@ -4,8 +4,9 @@ import copy
 
 import torch
 
+from unmask.models.digests import parameters_digest
 from unmask.models.masked_lm import MaskedLM
-from unmask.models.pair_head import HeldOut, PairHead, PairHeadCard, parameters_digest
+from unmask.models.pair_head import HeldOut, PairHead, PairHeadCard
 
 ERRORS = (HeldOut(1, 10, 0.2, 0.8, 0.1), HeldOut(3, 10, 0.05, 0.1, 0.02))
 

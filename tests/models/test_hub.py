@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from unmask.models.checkpoint import reachable
+from unmask.models.hub import reachable
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 import unmask
-from unmask.models.embedded import locate, weights_digest
+from unmask.models.digests import weights_digest
+from unmask.models.embedded import locate
 from unmask.models.light import open_light
 
 MODELS = ["bert", "bert-cased", "english"]

@@ -9,13 +9,13 @@ import torch
 import unmask
 from head_toy import ERRORS, random_head
 from unmask.errors import RunError, UsageError
+from unmask.models.digests import parameters_digest
 from unmask.models.pair_head import (
     FARTHEST,
     FILE,
     HeldOut,
     PairHead,
     held_out_errors,
-    parameters_digest,
     read_pair_head,
     save_pair_head,
 )

@@ -16,7 +16,7 @@ import toy
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from tiny import ARCHITECTURES, WORDS
-from unmask.models.checkpoint import DROPOUTS
+from unmask.models.parameters import DROPOUTS
 from unmask.runs.denormals import without_denormals
 from unmask.training import Settings, train
 from unmask.training.forward import PACKABLE

@@ -22,7 +22,8 @@ from torch import Tensor
 from unmask.embeddings.layers import STATIC, Layers, choose_layers
 from unmask.models.checkpoint import open_encoder
 from unmask.models.device import choose_device
-from unmask.models.embedded import locate, weights_digest
+from unmask.models.digests import weights_digest
+from unmask.models.embedded import locate
 from unmask.models.light import open_light
 from unmask.models.light.tokenizer import LightTokenizer
 from unmask.models.window import window_of

@@ -25,7 +25,8 @@ from unmask.embeddings.encoder import Encoder
 from unmask.embeddings.formats import Rows, check_format, units_file, write
 from unmask.embeddings.standardise import Standardiser
 from unmask.errors import RunError, UsageError
-from unmask.models.embedded import absolute, weights_digest
+from unmask.models.digests import weights_digest
+from unmask.models.embedded import absolute
 from unmask.progress import Progress, silent
 from unmask.runs.claim import remove
 from unmask.runs.run import Run, in_batches

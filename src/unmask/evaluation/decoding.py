@@ -40,7 +40,7 @@ from unmask.inference.parallel_decoding import (
     likeliest,
 )
 from unmask.inference.sentences import Reader
-from unmask.models.embedded import weights_digest
+from unmask.models.digests import weights_digest
 from unmask.models.masked_lm import MaskedLM
 from unmask.runs.run import Spread
 from unmask.runs.settings_record import RunKind

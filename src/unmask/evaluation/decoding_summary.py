@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmask.evaluation.decoding import ONE_BY_ONE
-from unmask.evaluation.intervals import RESAMPLES, SEED
+from unmask.evaluation.intervals import RESAMPLES, SEED, Estimate
 
 Values = NDArray[np.float64]
 INDEPENDENT, OURS = ("independent", "entropy bound"), ("tree", "tree bound", "pairs")
@@ -138,6 +138,6 @@ def passes_for(wanted: float, curve: Sequence[tuple[float, float]]) -> float:
     return float("inf")
 
 
-def _estimate(values: Values) -> dict[str, float]:
-    low, high = np.quantile(values[1:], [0.025, 0.975])
-    return {"value": float(values[0]), "low": float(low), "high": float(high)}
+def _estimate(values: Values) -> dict[str, Any]:
+    """Return the first of some values with the interval of the others, which are resamples."""
+    return Estimate.of_resamples(values[0], values[1:])._asdict()

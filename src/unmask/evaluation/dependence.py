@@ -33,7 +33,7 @@ from unmask.inference.exact import exact_conditionals
 from unmask.inference.pair_guess import check_has_head
 from unmask.inference.parallel_decoding import Pass
 from unmask.joints.registry import construct
-from unmask.models.embedded import weights_digest
+from unmask.models.digests import weights_digest
 from unmask.models.masked_lm import MaskedLM
 from unmask.runs.run import Spread
 from unmask.runs.settings_record import RunKind

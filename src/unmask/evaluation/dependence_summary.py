@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmask.evaluation.dependence_proxies import PROXIES
-from unmask.evaluation.intervals import RESAMPLES, SEED
+from unmask.evaluation.intervals import RESAMPLES, SEED, Estimate
 
 Values = NDArray[np.float64]
 DISTANCES = {"1": (1, 1), "2": (2, 2), "3–4": (3, 4), "5–8": (5, 8), "9–16": (9, 16)}
@@ -166,6 +166,5 @@ def _reference(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _estimate(value: float, drawn: Values) -> dict[str, float]:
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return {"value": float(value), "low": float(low), "high": float(high)}
+def _estimate(value: float, drawn: Values) -> dict[str, Any]:
+    return Estimate.of_resamples(value, drawn)._asdict()

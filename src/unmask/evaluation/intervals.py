@@ -24,6 +24,12 @@ class Estimate(NamedTuple):
     low: float | None
     high: float | None
 
+    @classmethod
+    def of_resamples(cls, value: float, drawn: NDArray[np.float64]) -> Estimate:
+        """Return a number with the middle 95 % of what resamples gave, [resamples]."""
+        low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        return cls(float(value), float(low), float(high))
+
 
 def share(hits: float, total: int) -> Estimate:
     """Return a share with Wilson's interval."""

@@ -22,8 +22,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from unmask import __version__
 from unmask.errors import RunError, UsageError
 from unmask.evaluation.evaluate_example import Evaluator
@@ -32,9 +30,9 @@ from unmask.evaluation.sentences import read_sentences
 from unmask.evaluation.settings import Settings
 from unmask.evaluation.summary import summarise
 from unmask.lazy import require
+from unmask.models.digests import parameters_digest, state_digest
 from unmask.models.embedded import absolute
 from unmask.models.masked_lm import DEFAULT_MEMORY, MaskedLM
-from unmask.models.pair_head import parameters_digest
 from unmask.progress import Progress, silent
 from unmask.runs.cost import cost
 from unmask.runs.disk import write_whole
@@ -102,7 +100,7 @@ def evaluate(
     evaluator = Evaluator(mlm, settings)
     record = settings.to_dict() | {
         "unmask": __version__,
-        "weights": fingerprint(mlm),
+        "weights": state_digest(mlm.model),
         "examples_drawn": _drawn(examples),
         "drawn": len(examples),
         "skipped": sentences.skipped | passed,
@@ -188,16 +186,6 @@ def _check_drawn(run: Run, examples: list[Example]) -> None:
             f"{run.place} holds {plural(strange, 'example')} that this run has not drawn: restore "
             f"examples.jsonl, or give another --out"
         )
-
-
-def fingerprint(mlm: MaskedLM) -> str:
-    """Return a digest of the model's weights."""
-    digest = hashlib.sha256()
-    for name, weight in sorted(mlm.model.state_dict().items()):
-        flat = weight.detach().cpu().contiguous().reshape(-1)
-        digest.update(f"{name}{list(weight.shape)}{weight.dtype}".encode())
-        digest.update(flat.view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()[:24]
 
 
 def _drawn(examples: list[Example]) -> str:

@@ -26,7 +26,8 @@ from unmask.inference.scorable import TextReader
 from unmask.inference.sentence_scores import DISTRIBUTIONS, SCORES, check_orders, check_scores
 from unmask.inference.sentences import Reader, Sentence
 from unmask.models.causal_lm import CausalLM
-from unmask.models.embedded import absolute, weights_digest
+from unmask.models.digests import weights_digest
+from unmask.models.embedded import absolute
 from unmask.models.load import load_language_model
 from unmask.models.masked_lm import MaskedLM
 from unmask.runs.run import Run, Spread

@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import json
 import re
-import socket
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import torch
-from torch import nn
 
 from unmask.errors import RunError, UsageError, first_line
 from unmask.models.config_check import check_config
 from unmask.models.engine import KNOWN
+from unmask.models.hub import config_directory, kept_from_hub
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -108,7 +104,7 @@ def _open_parts(source: str, *, allow_pickle: bool, causal: bool = False) -> tup
         )
     if not is_directory and not HUB_NAME.match(source):
         raise UsageError(f"no model at '{source}': give a checkpoint's directory, a hub name, or 'english'")
-    if not is_directory and (kept := _kept_from_hub(source)) is not None:
+    if not is_directory and (kept := kept_from_hub(source)) is not None:
         source, is_directory = str(kept), True
     if is_directory:
         _check_files(Path(source), allow_pickle=allow_pickle)
@@ -146,21 +142,6 @@ def _open_parts(source: str, *, allow_pickle: bool, causal: bool = False) -> tup
             f"vocab.txt, beside the weights"
         )
     return source, is_directory, config, tokenizer
-
-
-def _kept_from_hub(name: str) -> Path | None:
-    """Return where a hub name was downloaded to, if the hub is out of reach; None if it can be asked."""
-    from huggingface_hub.constants import ENDPOINT, HF_HUB_OFFLINE
-
-    if HF_HUB_OFFLINE or reachable(ENDPOINT):
-        return None
-    kept = downloaded(name)
-    if kept is None:
-        raise UsageError(
-            f"'{name}' is no directory here, the hub ({ENDPOINT}) is out of reach, and nothing was "
-            f"downloaded from it under that name before: check the network, or give a directory"
-        )
-    return kept
 
 
 def is_causal(source: str | Path) -> bool:
@@ -275,72 +256,3 @@ def _cannot_open(source: str, error: Exception, is_directory: bool) -> Exception
         f"'{source}' is no directory here, and the hub could not give it ({first_line(error)}): check the "
         f"name and the network, or give a directory"
     )
-
-
-DROPOUTS = (
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "dropout",
-    "attention_dropout",
-    "embedding_dropout",
-    "mlp_dropout",
-)
-"""What architectures call the share of activations that an encoder drops."""
-
-
-def parameters_of(model: nn.Module) -> int:
-    """How many numbers the model holds."""
-    return sum(weight.numel() for weight in model.parameters())
-
-
-PATIENCE = 3.0
-"""Seconds to wait for a connection, the look-up of the name included."""
-
-
-def reachable(address: str, patience: float = PATIENCE) -> bool:
-    """Tell whether a server, or the proxy that stands before it, takes a connection.
-
-    Without a network the hub's own client tries for half a minute before it gives up; one connection, asked
-    for beforehand, tells as much.
-    """
-    asked = urlsplit(address)
-    proxy = getproxies().get(asked.scheme)
-    if proxy and not proxy_bypass(asked.hostname or ""):
-        asked = urlsplit(proxy if "//" in proxy else f"//{proxy}")
-    port = asked.port or (443 if asked.scheme == "https" else 80)
-    answers: list[bool] = []
-
-    def connect() -> None:
-        try:
-            socket.create_connection((asked.hostname, port), timeout=patience).close()
-        except OSError:
-            return
-        answers.append(True)
-
-    # in a thread of its own: no timeout can be given to the look-up of a name
-    asking = threading.Thread(target=connect, name="unmask-hub", daemon=True)
-    asking.start()
-    asking.join(patience)
-    return bool(answers)
-
-
-def downloaded(name: str) -> Path | None:
-    """Return the directory of what was downloaded before of a model of the hub; None if nothing was."""
-    from huggingface_hub import try_to_load_from_cache
-
-    config = try_to_load_from_cache(name, "config.json")
-    return Path(config).parent if isinstance(config, str) else None
-
-
-def config_directory(name: str) -> Path | None:
-    """Return where the config.json of a model of the hub is, fetched if need be; None if it can't be had."""
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.constants import ENDPOINT, HF_HUB_OFFLINE
-
-    kept = downloaded(name)
-    if kept is not None or HF_HUB_OFFLINE or not reachable(ENDPOINT):
-        return kept
-    try:
-        return Path(hf_hub_download(name, "config.json")).parent
-    except Exception:  # whoever opens the model says what is wrong
-        return None

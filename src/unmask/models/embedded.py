@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
-WEIGHTS = (".safetensors", ".bin")
-READ_WITH_THEM = frozenset(
-    {
-        *("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
-        *("added_tokens.json", "vocab.json", "vocab.txt", "merges.txt"),
-        *("spiece.model", "sentencepiece.bpe.model"),
-    }
-)
-"""The config and the tokenizer: what a checkpoint's answers depend on beside its weights."""
 
 
 @dataclass(frozen=True)
@@ -43,22 +33,6 @@ def absolute(source: str) -> str:
     """Name a model's directory so that a worker elsewhere on this machine finds it; others as they are."""
     directory = Path(source)
     return str(directory.resolve()) if locate(source) == source and directory.is_dir() else source
-
-
-def weights_digest(source: str) -> str | None:
-    """Return a digest of a checkpoint, which tells runs of one name apart; None for one on the hub.
-
-    It covers the files that its answers depend on: the weights, the pair head, the config and
-    the tokenizer.
-    """
-    files = [f for f in Path(locate(source)).glob("*") if f.suffix in WEIGHTS or f.name in READ_WITH_THEM]
-    if not any(f.suffix in WEIGHTS for f in files):
-        return None
-    digest = hashlib.sha256()
-    for path in sorted(files):
-        with path.open("rb") as stream:
-            digest.update(f"{path.name} ".encode() + hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()[:24]
 
 
 def embedded() -> list[Embedded]:

@@ -17,7 +17,6 @@ with the digest of those weights, and with the error that it had on held-out tex
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -29,6 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unmask.errors import RunError, UsageError
+from unmask.models.digests import parameters_digest
 from unmask.values import shown
 
 FILE = "pair_head.safetensors"
@@ -133,16 +133,6 @@ class PairHead(nn.Module):
             there[None], here[None], embeddings, torch.tensor([distance], device=there.device)
         )
         return found
-
-
-def parameters_digest(model: nn.Module) -> str:
-    """Return a digest of a model's weights, whichever code holds them and under whatever names."""
-    found = set()
-    for value in model.state_dict().values():
-        if value.is_floating_point():
-            numbers = value.detach().to("cpu", torch.float32).contiguous().numpy()
-            found.add(hashlib.sha256(repr(value.shape).encode() + numbers.tobytes()).hexdigest())
-    return hashlib.sha256("".join(sorted(found)).encode()).hexdigest()[:24]
 
 
 def save_pair_head(head: PairHead, path: Path) -> None:

@@ -19,8 +19,8 @@ import torch
 from safetensors.torch import load_file
 
 from unmask.errors import RunError, UsageError
-from unmask.models.checkpoint import DROPOUTS, parameters_of
 from unmask.models.embedded import locate
+from unmask.models.parameters import DROPOUTS, parameters_of
 from unmask.runs.checkpoints import check_checkpoint, check_disk_space, last_checkpoint
 from unmask.runs.denormals import without_denormals
 from unmask.runs.run import Run

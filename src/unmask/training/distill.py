@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import UsageError
-from unmask.models.embedded import absolute, weights_digest
+from unmask.models.digests import parameters_digest, weights_digest
+from unmask.models.embedded import absolute
 from unmask.progress import Progress, silent
 from unmask.runs.disk import write_whole
 from unmask.runs.run import Run
@@ -244,7 +245,7 @@ def _fit(
     targets: dict[str, int],
     progress: Progress,
 ) -> Distilled:
-    from unmask.models.pair_head import FILE, PairHeadCard, parameters_digest, save_pair_head
+    from unmask.models.pair_head import FILE, PairHeadCard, save_pair_head
     from unmask.training.pair_card import card_text
     from unmask.training.pair_fit import FitSettings, PairFit
 

@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from unmask.errors import RunError, UsageError, first_line
-from unmask.models.checkpoint import DROPOUTS
+from unmask.models.parameters import DROPOUTS
 from unmask.training.forward import BERT_LIKE
 from unmask.training.masking import Unigram
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import RunError, UsageError
-from unmask.models.checkpoint import parameters_of
+from unmask.models.parameters import parameters_of
 from unmask.runs import checkpoints
 from unmask.runs.checkpoints import average_into
 from unmask.runs.claim import remove

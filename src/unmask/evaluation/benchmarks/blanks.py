@@ -35,7 +35,7 @@ from unmask.joints.chain import Chain
 from unmask.joints.grid import GridJoint
 from unmask.joints.joint import Joint
 from unmask.joints.registry import CONSTRUCTIONS
-from unmask.models.embedded import weights_digest
+from unmask.models.digests import weights_digest
 from unmask.models.masked_lm import MaskedLM
 from unmask.runs.run import Spread
 from unmask.runs.settings_record import RunKind
