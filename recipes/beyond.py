@@ -12,10 +12,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from pages import markdown, renew
+from command import ROOT, SENTENCES, parser_of, show
+from pages import markdown
 from provenance import MADE, read, shown, stamp, write
 
 import unmask
@@ -26,10 +26,9 @@ from unmask.evaluation.intervals import Estimate
 from unmask.evaluation.intervals import shown as with_interval
 from unmask.evaluation.score_file import ScoreSettings
 
-ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "beyond.json"
-FILES = {"snli": "snli/dev.tsv", "xsum": "xsum/summaries.txt"}
-SENTENCES = 300
+PAGE = ROOT / "docs" / "background" / "results-benchmarks.md"
+TEXTS = 300
 """Of each row of `blanks`."""
 MANY = {2: (4000, "grid-ag"), 3: (3000, "chain-ag")}
 """By the number of blanks, so many sentences that the intervals of recall@1 part, and the joint asked."""
@@ -51,7 +50,7 @@ def blimp(options: argparse.Namespace) -> dict[str, Any]:
 
 def blanks(data: str, options: argparse.Namespace) -> dict[str, Any]:
     """Two, three and four neighbouring blanks of one data set, for every method."""
-    settings = BlanksSettings(sentences=options.sentences or SENTENCES, passes=PASSES)
+    settings = BlanksSettings(sentences=options.sentences or TEXTS, passes=PASSES)
     return _asked(f"blanks-{data}", data, settings, options)
 
 
@@ -70,7 +69,7 @@ def many(count: int, options: argparse.Namespace) -> dict[str, Any]:
 def _asked(name: str, data: str, settings: BlanksSettings, options: argparse.Namespace) -> dict[str, Any]:
     return run_blanks(
         unmask.load(),
-        [f"{data}={options.data / FILES[data]}"],
+        [f"{data}={options.data / SENTENCES[data]}"],
         settings,
         out=options.work / f"{name}.jsonl",
         ray=options.ray,
@@ -135,7 +134,7 @@ def answer(rows: list[dict[str, Any]]) -> str:
 
 RUNS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "blimp": blimp,
-    **{f"blanks-{data}": partial(blanks, data) for data in FILES},
+    **{f"blanks-{data}": partial(blanks, data) for data in SENTENCES},
     **{f"many-{count}": partial(many, count) for count in MANY},
 }
 
@@ -162,28 +161,17 @@ def tables(kept: dict[str, Any]) -> dict[str, str]:
 
 def main() -> None:
     """Do the runs that are asked for, and rewrite the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--work", type=Path, default=ROOT / "build" / "beyond", help="where the records go")
-    parser.add_argument("--only", nargs="+", choices=list(RUNS), default=list(RUNS))
+    parser = parser_of(__doc__, "beyond", list(RUNS))
     parser.add_argument("--examples", type=int, default=200, help="pairs of each file of BLiMP")
-    parser.add_argument("--ray", help="address of a Ray cluster, or local: a worker of one thread per core")
     parser.add_argument("--sentences", type=int, help="of each row of blanks and many, for a try")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="another file leaves the page as it is")
-    parser.add_argument("--tables", action="store_true", help="rewrite the page only")
     options = parser.parse_args()
+    out = options.out or RESULTS
     options.work.mkdir(parents=True, exist_ok=True)
     for name in () if options.tables else options.only:
         made = stamp(pair_head=False)  # no method of these takes the head's guesses
         found = RUNS[name](options)
-        write(options.out, read(options.out) | {name: found}, {name: made})
-    made_tables = tables(read(options.out))
-    if options.out == RESULTS:
-        renew(ROOT / "docs" / "background" / "results-benchmarks.md", "beyond", made_tables)
-    else:
-        print("\n\n".join(made_tables.values()))
+        write(out, read(out) | {name: found}, {name: made})
+    show(tables(read(out)), [PAGE], "beyond", options.out)
 
 
 if __name__ == "__main__":

@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from command import ROOT, parser_of, show
 from numpy.typing import NDArray
-from pages import markdown, renew
+from pages import markdown
 from provenance import MADE, read, shown, stamp, write
 from scipy.special import logsumexp
 
@@ -43,7 +44,6 @@ from unmask.models.digests import weights_digest
 from unmask.runs.settings_record import RunKind
 from unmask.text.support import Support
 
-ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "bits_per_byte.json"
 PAGES = [
     ROOT / "docs" / "background" / "results-perplexity.md",
@@ -269,27 +269,16 @@ def _source(found: dict[str, Any], there: Sequence[str]) -> str:
 
 def main() -> None:
     """Do what is asked for, and rewrite the pages."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--work", type=Path, default=ROOT / "build" / "bits_per_byte")
-    parser.add_argument("--only", nargs="+", choices=list(DATA), default=list(DATA))
+    parser = parser_of(__doc__, "bits_per_byte", list(DATA))
     parser.add_argument("--sentences", type=int, default=500, help="of each data set")
-    parser.add_argument("--ray", help="address of a Ray cluster, or local: a worker of one thread per core")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="another file leaves the pages as they are")
-    parser.add_argument("--tables", action="store_true", help="rewrite the pages only")
     options = parser.parse_args()
+    out = options.out or RESULTS
     options.work.mkdir(parents=True, exist_ok=True)
     for name in () if options.tables else options.only:
         made = stamp(pair_head=False)
         found = measure(name, options, unmask.load(device="cpu"))
-        write(options.out, read(options.out) | {name: found}, {name: made})
-    made_tables = tables(read(options.out))
-    for page in PAGES if options.out == RESULTS else ():
-        renew(page, "bits_per_byte", made_tables)
-    if options.out != RESULTS:
-        print("\n\n".join(made_tables.values()))
+        write(out, read(out) | {name: found}, {name: made})
+    show(tables(read(out)), PAGES, "bits_per_byte", options.out)
 
 
 if __name__ == "__main__":

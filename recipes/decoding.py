@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from pathlib import Path
 from typing import Any
 
-from pages import markdown, renew
+from command import ROOT, parser_of, sentences_of, show
+from pages import markdown
 from provenance import ALL, MADE, read, shown, stamp, write
 
 import unmask
@@ -25,7 +25,6 @@ from unmask.evaluation.decoding_summary import TARGET, summarise_decoding
 from unmask.evaluation.intervals import Estimate
 from unmask.evaluation.intervals import shown as with_interval
 
-ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "decoding.json"
 PAGE = ROOT / "docs" / "background" / "results-decoding.md"
 FIGURE = """```{figure} ../figures/decoding.svg
@@ -33,7 +32,6 @@ FIGURE = """```{figure} ../figures/decoding.svg
 :width: 100%
 ```"""
 """What `python docs/figures/decoding.py` draws."""
-FILES = {"snli": "snli/dev.tsv", "xsum": "xsum/summaries.txt"}
 CLAIMED = (0.15, 0.3)
 """The shares of masked tokens at which the claim is tested."""
 TOLD = 0.3
@@ -44,7 +42,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Decode every text by every scheme, or resume, and sum it up."""
     records = measure_decoding(
         unmask.load(options.model),
-        [f"{name}={options.data / file}" for name, file in FILES.items()],
+        sentences_of(options.data),
         DecodingSettings(texts=options.texts),
         out=options.work / "texts.jsonl",
         ray=options.ray,
@@ -139,26 +137,16 @@ def _shown(entry: dict[str, float]) -> str:
 
 def main() -> None:
     """Measure what is asked for, and rewrite the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--work", type=Path, default=ROOT / "build" / "decoding", help="where the records go")
+    parser = parser_of(__doc__, "decoding")
     parser.add_argument("--model", default="english")
     parser.add_argument("--texts", type=int, default=100, help="texts per data set and share masked")
-    parser.add_argument("--ray", help="address of a Ray cluster, or local: a worker of one thread per core")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="another file leaves the page as it is")
-    parser.add_argument("--tables", action="store_true", help="rewrite the page only")
     options = parser.parse_args()
+    out = options.out or RESULTS
     if not options.tables:
         options.work.mkdir(parents=True, exist_ok=True)
         made = stamp(pair_head=True, model=options.model)  # a run of other weights is not resumed
-        write(options.out, measure(options), {ALL: made})
-    made_tables = tables(read(options.out))
-    if options.out == RESULTS:
-        renew(PAGE, "decoding", made_tables)
-    else:
-        print("\n\n".join(made_tables.values()))
+        write(out, measure(options), {ALL: made})
+    show(tables(read(out)), [PAGE], "decoding", options.out)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pages import markdown, renew
+from command import ROOT, parser_of, show
+from pages import markdown
 from provenance import read, stamp, write
 from table_text import against_paper, answer, lead, readme_table, signed, source
 
@@ -36,7 +37,6 @@ from unmask.joints.registry import CONSTRUCTIONS
 
 pair_loss, token_loss = COLUMNS["p_ppl"], COLUMNS["u_ppl"]
 
-ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "table.json"
 PAGES = [
     *(ROOT / "docs" / "background" / f"results-{name}.md" for name in ("constructions", "full-tables")),
@@ -214,32 +214,17 @@ def difference_table(found: dict[str, Any]) -> str:
     return markdown(heads, rows)
 
 
-def options_of(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Add the options that the runs at `auto` and the exact ones share."""
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="snli/ and xsum/")
-    parser.add_argument("--work", type=Path, default=ROOT / "build" / "table", help="where the runs go")
+def options_of(about: str | None, parts: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return a parser with the options that the runs at `auto` and the exact ones share."""
+    parser = parser_of(about, "table", parts)
     parser.add_argument("--model", default="english")
     parser.add_argument("--memory", default="4GB")
-    parser.add_argument("--ray", default=None, help="address of a Ray cluster, or local")
-    parser.add_argument("--tables", action="store_true", help="rewrite the pages only")
-    parser.add_argument("--out", type=Path, help="another file of numbers; the page stays as it is")
     return parser
-
-
-def show(made: dict[str, str], pages: Sequence[Path], mark: str, out: Path | None) -> None:
-    """Write tables into the pages, or print them if the numbers went elsewhere."""
-    if out is None:
-        for page in pages:
-            renew(page, mark, made)
-    else:
-        print("\n\n".join(f"{name}\n\n{table}" for name, table in made.items()))
 
 
 def main() -> None:
     """Run everything and rewrite the page."""
-    parser = options_of(
-        argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--examples", type=int, default=1000)
     args = parser.parse_args()
     out = args.out or RESULTS

@@ -18,9 +18,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from command import ROOT, show
 from pages import markdown
 from provenance import MADE, OTHER, Stamp, read, shown, stamp, write
-from table import BASE, PAGES, ROOT, RUNS, estimates, evaluated, options_of, settings_of, show
+from table import BASE, PAGES, RUNS, estimates, evaluated, options_of, settings_of
 from table_text import clear, signed
 
 from unmask.evaluation.summary import COLUMNS
@@ -151,10 +152,7 @@ def source(found: dict[str, Any], runs: dict[str, Any]) -> str:
 
 def main() -> None:
     """Do the runs that are asked for, and rewrite the pages."""
-    parser = options_of(
-        argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    )
-    parser.add_argument("--only", nargs="+", choices=RUNS, default=list(RUNS))
+    parser = options_of(__doc__, RUNS)
     args = parser.parse_args()
     out = args.out or RESULTS
     args.work.mkdir(parents=True, exist_ok=True)

@@ -19,11 +19,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pages import markdown, renew
+from command import ROOT, parser_of, show
+from pages import markdown
 from provenance import MADE, read, shown, stamp, write
 from tasks_entities import METHODS as FILLERS
 from tasks_entities import Filler, entity_tasks
@@ -38,7 +38,6 @@ from unmask.evaluation.keyed_tasks import Record, run_tasks
 from unmask.models.digests import weights_digest
 from unmask.runs.settings_record import RunKind
 
-ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "tasks_study.json"
 PAGE = ROOT / "docs" / "background" / "results-tasks.md"
 FIGURE = """```{figure} ../figures/tasks_study.svg
@@ -262,28 +261,17 @@ def _answer(measures: dict[str, dict[str, dict[str, Numbers]]], labels: dict[str
 
 def main() -> None:
     """Do the parts that are asked for, and rewrite the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--work", type=Path, default=ROOT / "build" / "tasks_study")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    parser = parser_of(__doc__, "tasks_study", PARTS)
     parser.add_argument("--entities", type=int, default=150, help="of each number of tokens and file")
     parser.add_argument("--examples", type=int, default=400, help="texts of each task with a prompt")
-    parser.add_argument("--ray", help="address of a Ray cluster, or local: a worker of one thread per core")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="another file leaves the page as it is")
-    parser.add_argument("--tables", action="store_true", help="rewrite the page only")
     options = parser.parse_args()
+    out = options.out or RESULTS
     options.work.mkdir(parents=True, exist_ok=True)
     for part in () if options.tables else options.only:
         made = stamp(pair_head=True)
         found = measure(part, options, unmask.load(device="cpu"))
-        write(options.out, read(options.out) | {part: found}, {part: made})
-    made_tables = tables(read(options.out))
-    if options.out == RESULTS:
-        renew(PAGE, "tasks_study", made_tables)
-    else:
-        print("\n\n".join(made_tables.values()))
+        write(out, read(out) | {part: found}, {part: made})
+    show(tables(read(out)), [PAGE], "tasks_study", options.out)
 
 
 if __name__ == "__main__":

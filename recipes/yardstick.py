@@ -11,10 +11,10 @@ docs/figures/yardstick.json, from which the tables of the page are written (betw
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from pages import markdown, renew
+from command import ROOT, SENTENCES, parser_of, sentences_of, show
+from pages import markdown
 from provenance import ALL, MADE, read, shown, stamp, write
 
 import unmask
@@ -24,7 +24,6 @@ from unmask.evaluation.dependence_summary import summarise_dependence
 from unmask.evaluation.intervals import Estimate
 from unmask.evaluation.intervals import shown as with_interval
 
-ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "yardstick.json"
 PAGE = ROOT / "docs" / "background" / "results-dependence.md"
 FIGURE = """```{figure} ../figures/yardstick.svg
@@ -32,7 +31,6 @@ FIGURE = """```{figure} ../figures/yardstick.svg
 :width: 100%
 ```"""
 """What `python docs/figures/yardstick.py` draws."""
-FILES = {"snli": "snli/dev.tsv", "xsum": "xsum/summaries.txt"}
 SOURCES = {
     "distance": "baseline",
     "confidence": "Fast-dLLM, MaskGIT",
@@ -52,7 +50,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     )
     records = measure_dependence(
         unmask.load(options.model),
-        [f"{name}={options.data / file}" for name, file in FILES.items()],
+        sentences_of(options.data),
         settings,
         out=options.work / "pairs.jsonl",
         ray=options.ray,
@@ -77,7 +75,7 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
 def _proxies(found: dict[str, Any]) -> str:
     """A row a proxy, the best first: rank correlation overall and by data set, and what it explains."""
     groups, predicted = found["groups"], found["predicted"]
-    data = [name for name in FILES if name in groups]
+    data = [name for name in SENTENCES if name in groups]
     names = sorted(predicted, key=lambda name: -groups["all"]["spearman"][name]["value"])
     rows = [
         [
@@ -167,29 +165,19 @@ def _shown(entry: dict[str, float]) -> str:
 
 def main() -> None:
     """Measure what is asked for, and rewrite the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--work", type=Path, default=ROOT / "build" / "yardstick", help="for the records")
+    parser = parser_of(__doc__, "yardstick")
     parser.add_argument("--model", default="english")
     parser.add_argument("--examples", type=int, default=500, help="pairs per data set")
     parser.add_argument("--exact", type=int, default=8, help="of them computed exactly, too")
     parser.add_argument("--tokens", type=int, default=64, help="likeliest tokens with a pass of their own")
     parser.add_argument("--draws", type=int, default=64, help="passes for the others")
-    parser.add_argument("--ray", help="address of a Ray cluster, or local: a worker of one thread per core")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="another file leaves the page as it is")
-    parser.add_argument("--tables", action="store_true", help="rewrite the page only")
     options = parser.parse_args()
+    out = options.out or RESULTS
     if not options.tables:
         options.work.mkdir(parents=True, exist_ok=True)
         made = stamp(pair_head=True, model=options.model)  # a run of other weights is not resumed
-        write(options.out, measure(options), {ALL: made})
-    made_tables = tables(read(options.out))
-    if options.out == RESULTS:
-        renew(PAGE, "yardstick", made_tables)
-    else:
-        print("\n\n".join(made_tables.values()))
+        write(out, measure(options), {ALL: made})
+    show(tables(read(out)), [PAGE], "yardstick", options.out)
 
 
 if __name__ == "__main__":
