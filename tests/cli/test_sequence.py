@@ -93,7 +93,7 @@ class TestFill:
             ([THREE, "--completion", "zzz"], "completion: expected 'learned' or 'plain', got 'zzz'"),
             ([THREE, "--method", "all"], "expected a text with two blanks to compare methods, got 3"),
             (["The ___", "--pieces", 2], "--pieces is for whole words: give --words too"),
-            (["[MASK] " * 16, "--method", "grid"], "2,097,152: take --method chain"),
+            (["[MASK] " * 16, "--method", "grid"], "2,097,152: take the method chain"),
             (
                 [THREE, "--method", "chain", "--option", "pairs=x"],
                 "'pairs' of chain: expected 'product'",
@@ -311,7 +311,7 @@ class TestSample:
         command = ("sample", "--template", "The [MASK] [MASK] here", "--sampler", "gibbs", "--burn-in", 1)
         outcome = run(*command, "--thin", 1, "-n", 4, "-m", bert)
         assert outcome.code == 0
-        assert "--method gibbs" in outcome.err
+        assert "the method gibbs" in outcome.err
         assert "1 per chain after the burn-in" in outcome.err
         assert "20 are needed; take thin 20 or more, or draw 77 or more" in outcome.err
 
@@ -330,11 +330,11 @@ class TestSample:
         ("arguments", "message"),
         [
             (["--length", 0], "at least 1 token, got --length 0"),
-            (["--length", 100], "window holds 64: take --length 62 or less"),
+            (["--length", 100], "window holds 64: take length 62 or less"),
             (["[MASK] " * 100], "102 tokens long, but the model's window holds 64"),
             ([], "expected a text with blanks (a template), or length"),
             (["The [MASK]", "--template", "A [MASK]"], "given twice"),
-            (["The [MASK]", "--length", 3], "leave out --length"),
+            (["The [MASK]", "--length", 3], "leave out length"),
             (["The [MASK]", "--sampler", "hamilton"], "unknown sampler 'hamilton'"),
             (
                 ["The [MASK]", "--sampler", "gibbs", "--chains", 0],
@@ -375,7 +375,7 @@ class TestSample:
             ([THREE, "--passes", 2, "--sampler", "chain"], "--sampler has no effect with --passes"),
             ([THREE, "--passes", 2, "--method", "tree"], "--method has no effect with --passes"),
             ([THREE, "--passes", 2, "-k", 4], "--candidates has no effect with --passes"),
-            ([THREE, "--passes", 2], "--passes needs a pair head"),
+            ([THREE, "--passes", 2], "sampling in a few passes needs a pair head"),
             ([THREE, "--passes", 2], "make one with unmask distill --model"),
             (["The man", "--passes", 2], "the text has no blank"),
         ],

@@ -228,5 +228,5 @@ class TestSummary:
     def test_bad_settings_and_a_model_without_a_head_are_refused(self, mlm_of):
         with pytest.raises(UsageError, match="expected draws of at least 1, got 0"):
             DependenceSettings(draws=0).check()
-        with pytest.raises(UsageError, match="the yardstick needs a pair head"):
+        with pytest.raises(UsageError, match="measuring dependence needs a pair head"):
             measure_dependence(mlm_of("bert"), [], DependenceSettings())

@@ -173,7 +173,7 @@ def test_samples_in_passes_have_texts_and_say_their_passes(mlm, cloze):
 def test_no_passes_and_no_head_are_refused(mlm, mlm_of, cloze):
     with pytest.raises(UsageError, match="at least 1 pass, got passes 0"):
         generation.sample_in_passes(mlm, cloze, Query(TEXT), passes=0)
-    with pytest.raises(UsageError, match=r"--passes needs a pair head.*unmask distill"):
+    with pytest.raises(UsageError, match=r"sampling in a few passes needs a pair head.*unmask distill"):
         generation.sample_in_passes(mlm_of("bert"), cloze, Query(TEXT), passes=2)
 
 

@@ -176,7 +176,7 @@ def test_one_chain_and_chains_that_never_move_are_not_called_settled():
     still = Trace(torch.zeros(4, 30, 1, dtype=torch.long), torch.zeros(4, 30).double())
     assert "can't be told" in verdict(diagnose(still), 4, 3, 10)[0]
     alone = Trace(torch.zeros(1, 30, 1, dtype=torch.long), torch.rand(1, 30).double())
-    assert "take --chains 2 or more" in verdict(diagnose(alone), 1, 3, 10)[0]
+    assert "take chains 2 or more" in verdict(diagnose(alone), 1, 3, 10)[0]
 
 
 def test_chains_without_arviz_are_refused_before_any_work(mlm_of, monkeypatch):
@@ -228,7 +228,7 @@ def test_chance_alone_does_not_unsettle_short_chains():
         ("gibbs", 1, None),
         ("block-gibbs", 1, None),
         ("metropolis", 1, None),
-        ("gibbs", 2, "--method gibbs"),
+        ("gibbs", 2, "the method gibbs"),
         ("block-gibbs", 2, None),
         ("metropolis", 2, None),
         ("gibbs", 3, "has no formula"),

@@ -246,7 +246,7 @@ def sample_in_passes(
     """
     if passes < 1:
         raise UsageError(f"expected at least 1 pass, got passes {passes}")
-    check_has_head(mlm, wanted_by="passes")
+    check_has_head(mlm, wanted_by="sampling in a few passes")
     supports, outside = supports_of(mlm, cloze, query)
     decode = ParallelDecoder(mlm, cloze, supports)
     fill = drawn(torch.Generator().manual_seed(query.seed))

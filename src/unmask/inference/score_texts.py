@@ -206,7 +206,7 @@ def _join(context: str, text: str, spaced: bool, *, after: bool = False) -> str:
 def _sentence(read: TextReader, number: int, text: str, prefix: str, suffix: str) -> Sentence:
     found = read(text, prefix=prefix, suffix=suffix) if text.strip() else Scorable(None, 0)
     if found.sentence is None:
-        raise UsageError(f"text {number + 1} can't be scored: {found.note or 'it is empty'}")
+        raise UsageError(f"text {number} can't be scored: {found.note or 'it is empty'}")
     return found.sentence
 
 
