@@ -14,7 +14,7 @@ What was chosen and why is among the notes that the user is told.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
@@ -138,9 +138,47 @@ def _tree(given: _Asked) -> Joint:
     )
 
 
+class _ChainPlan(NamedTuple):
+    """How a chain goes: in which order, by blocks of which size, and how it joins the blanks of a block."""
+
+    order: Order
+    block: Literal[1, 2]
+    pairs: str
+    candidates: int
+    options: dict[str, Any]
+
+
 def _chain(asked: _Asked) -> Joint:
     mlm, cloze, query, supports, outside, progress = asked
-    blanks, method, options = len(cloze.blanks), query.method, query.options
+    plan = _chain_plan(query, len(cloze.blanks))
+    reason = _chain_reason(plan, asked)
+    conditionals = ModelConditionals(
+        mlm,
+        _noted(cloze, reason),
+        supports,
+        method=plan.pairs,
+        candidates=plan.candidates,
+        options=plan.options,
+    )
+    diagnostics = Diagnostics(
+        conditionals="chain",
+        candidates=plan.candidates if plan.block == 2 else None,
+        mass_outside_support=outside,
+        reason=reason,
+    )
+    return Chain(
+        conditionals,
+        order=plan.order,
+        block=plan.block,
+        beam=query.options.get("beam"),
+        progress=progress,
+        diagnostics=diagnostics,
+    )
+
+
+def _chain_plan(query: Query, blanks: int) -> _ChainPlan:
+    """Read a chain's options; refuse those that contradict each other or the method."""
+    method, options = query.method, query.options
     single = method in ("l2r", "r2l")
     default = list(reversed(range(blanks))) if method == "r2l" else "left-to-right"
     order: Order = CHAIN_OPTIONS["order"].kind.check("order of a chain", options.get("order", default))
@@ -151,10 +189,10 @@ def _chain(asked: _Asked) -> Joint:
                 f"{method} fills single blanks in its own order: leave out the option {name}, or take the "
                 f"method chain"
             )
-    pairwise = options.get("pairs", method if method in CONSTRUCTIONS and not single else "ag")
-    if "pairs" in options and method in CONSTRUCTIONS and method not in ("ag", pairwise):
+    pairs = options.get("pairs", method if method in CONSTRUCTIONS and not single else "ag")
+    if "pairs" in options and method in CONSTRUCTIONS and method not in ("ag", pairs):
         raise UsageError(
-            f"the chain's pairs are joined by {method} or by pairs={pairwise}: leave one of them out"
+            f"the chain's pairs are joined by {method} or by pairs={pairs}: leave one of them out"
         )
     if block == 1 and "pairs" in options:
         raise UsageError("a chain of single blanks joins no pairs: leave out their construction, or block=1")
@@ -164,38 +202,28 @@ def _chain(asked: _Asked) -> Joint:
             raise unknown_option(f"the chain of single blanks ({method})", name, {})
         _check_no_candidates("a chain of single blanks", query)
     count = query.candidates if isinstance(query.candidates, int) else PAIR_CANDIDATES
-    if isinstance(order, str):
-        shown = {"left-to-right": "left to right", "confidence": "the surest first"}[order]
+    return _ChainPlan(order, block, pairs, count, rest)
+
+
+def _chain_reason(plan: _ChainPlan, asked: _Asked) -> str:
+    """Say which chain it is, and what else there is."""
+    cloze, method = asked.cloze, asked.query.method
+    if isinstance(plan.order, str):
+        shown = {"left-to-right": "left to right", "confidence": "the surest first"}[plan.order]
     else:
-        shown = "in the order " + ", ".join(str(b) for b in order)
-    largest = max(supports, key=len)
-    joined = tokens_joined((largest, largest), count or PAIR_CANDIDATES)
+        shown = "in the order " + ", ".join(str(b) for b in plan.order)
+    largest = max(asked.supports, key=len)
+    joined = tokens_joined((largest, largest), plan.candidates or PAIR_CANDIDATES)
     on = "every token" if joined >= len(largest) else f"{joined} candidates per blank"
-    if count == 0:
+    if plan.candidates == 0:
         on += " by the pair head's guesses"
-    what = "single blanks" if block == 1 else f"pairs (joined by {pairwise}, {on})"
+    what = "single blanks" if plan.block == 1 else f"pairs (joined by {plan.pairs}, {on})"
     reason = f"{_count(cloze)}: the chain of {what}, {shown}"
-    if blanks == 1:  # a chain of nothing: there is no order, and no pair to join
+    if len(cloze.blanks) == 1:  # a chain of nothing: there is no order, and no pair to join
         reason = "1 blank: the model's own answer, as by every method"
     if method == "ag":
         reason += NO_GRID if cloze.truth is None else NO_GRID_TO_SCORE
-    conditionals = ModelConditionals(
-        mlm, _noted(cloze, reason), supports, method=pairwise, candidates=count, options=rest
-    )
-    diagnostics = Diagnostics(
-        conditionals="chain",
-        candidates=count if block == 2 else None,
-        mass_outside_support=outside,
-        reason=reason,
-    )
-    return Chain(
-        conditionals,
-        order=order,
-        block=block,
-        beam=options.get("beam"),
-        progress=progress,
-        diagnostics=diagnostics,
-    )
+    return reason
 
 
 def _count(cloze: Cloze) -> str:

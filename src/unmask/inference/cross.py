@@ -98,6 +98,20 @@ class Effort(NamedTuple):
         return Effort(wanted, self.whole if partial else wanted)
 
 
+class _Completed(NamedTuple):
+    """The candidates of both blanks, and the conditionals completed from them."""
+
+    sides: Sides
+    a_given_b: CompletedConditionals
+    b_given_a: CompletedConditionals
+
+    @property
+    def worst(self) -> Judgement | None:
+        """What the left-out candidates say of the worse side; None if there are none."""
+        found = [c.judgement for c in (self.a_given_b, self.b_given_a) if c.judgement is not None]
+        return max(found, key=attrgetter("shift"), default=None)
+
+
 def cross_conditionals(
     mlm: MaskedLM, *question: Any, progress: Progress = silent, **options: Any
 ) -> PairConditionals:
@@ -141,29 +155,22 @@ def cross_steps(
     """
     check_pair(cloze)
     most = max(len(support) for support in supports)
-    head = mlm.pair_head if completion == "learned" else None
-    auto = candidates == "auto"
-    first = FIRST_CANDIDATES if head is None else FIRST_WITH_HEAD
-    wanted = min(first, most) if candidates == "auto" else candidates
-    if wanted == 0:
-        check_has_head(mlm, completion)
-    if not 0 <= wanted <= most:
-        raise UsageError(f"expected from 1 to {most} candidates (the tokens a blank may hold), got {wanted}")
     if ungrouped is not None and ungrouped < 1:
         raise UsageError(f"expected at least one token ungrouped, got {ungrouped}")
-    cut = ASKED if wanted else PREDICTED
-    if ungrouped is not None:
-        cut = cut._replace(least=ungrouped, most=ungrouped)
+    head = mlm.pair_head if completion == "learned" else None
+    auto = candidates == "auto"
+    wanted = _first_candidates(mlm, candidates, completion, most)
     if states is None:
         (states,) = masked_states(mlm, [cloze])
     alone = answers(mlm, states, supports)
-    asker = _Asker(mlm, cloze)
     guesses = [None if head is None else PairGuess(mlm, cloze, states, n, 1 - n) for n in (0, 1)]
     ranked = [log_m.argsort(descending=True, stable=True).cpu() for log_m in alone]
     choose = functools.partial(_sides, supports, alone, ranked, completion, include, seed)
     partial = partial and auto and completion == "learned" and mlm.active_positions(cloze) is not None
-    effort = Effort(wanted, WHOLE_PASSES if partial else wanted)
-    while True:
+    asker = _Asker(mlm, cloze)
+
+    def complete(effort: Effort) -> Steps[_Completed]:
+        """Ask about the candidates of an effort, those of earlier ones being known, and complete the rest."""
         sides = choose(effort.candidates)
         whole = choose(effort.whole) if effort.whole < effort.candidates else sides
         unknown = asker.unknown(sides, whole)
@@ -175,15 +182,20 @@ def cross_steps(
             )
             for n in (1, 0)
         )
-        judgements = [found for found in (a_given_b.judgement, b_given_a.judgement) if found is not None]
-        worst = max(judgements, key=attrgetter("shift"), default=None)
-        if not auto or worst is None or worst.shift <= tolerance:
-            break
-        further = effort.more(worst, partial, most)
+        return _Completed(sides, a_given_b, b_given_a)
+
+    effort = Effort(wanted, WHOLE_PASSES if partial else wanted)
+    found = yield from complete(effort)
+    while auto and found.worst is not None and found.worst.shift > tolerance:
+        further = effort.more(found.worst, partial, most)
         if further is None:
             break
         effort = further
-    a, b = sides
+        found = yield from complete(effort)
+    cut = ASKED if wanted else PREDICTED
+    if ungrouped is not None:
+        cut = cut._replace(least=ungrouped, most=ungrouped)
+    (a, b), a_given_b, b_given_a = found
     a_groups, b_groups = cut.cut(a, a_given_b.log_mean), cut.cut(b, b_given_a.log_mean)
     diagnostics = Diagnostics(
         conditionals="cross",
@@ -195,8 +207,8 @@ def cross_steps(
         completion_error=CompletionError(
             *(d.judgement and d.judgement.divergence for d in (a_given_b, b_given_a))
         ),
-        estimated_error=worst and worst.shift,
-        estimated_from=worst and worst.source,
+        estimated_error=found.worst and found.worst.shift,
+        estimated_from=found.worst and found.worst.source,
         ungrouped=(int((a_groups.counts == 1).sum()), int((b_groups.counts == 1).sum())),
         tolerance=tolerance if auto else None,
     )
@@ -217,6 +229,20 @@ def cross_steps(
         cloze=cloze,
     )
     return made.made_linear()
+
+
+def _first_candidates(
+    mlm: MaskedLM, candidates: int | Literal["auto"], completion: Completion, most: int
+) -> int:
+    """Return how many tokens per blank are asked about at first; refuse a number that can't be."""
+    with_head = mlm.pair_head is not None and completion == "learned"
+    first = FIRST_WITH_HEAD if with_head else FIRST_CANDIDATES
+    wanted = min(first, most) if candidates == "auto" else candidates
+    if wanted == 0:
+        check_has_head(mlm, completion)
+    if not 0 <= wanted <= most:
+        raise UsageError(f"expected from 1 to {most} candidates (the tokens a blank may hold), got {wanted}")
+    return wanted
 
 
 def _sides(
