@@ -153,9 +153,13 @@ def tables(kept: dict[str, Any]) -> dict[str, str]:
         "source-blimp": ["blimp"],
         "source-blanks": [n for n in RUNS if n != "blimp"],
     }.items():
-        when = dict.fromkeys(shown(parts.get(name)) for name in names if name in kept)
-        if when:
-            made[place] = f"Made by `python recipes/beyond.py`: {'; '.join(when)}."
+        made_of: dict[str, list[str]] = {}
+        for name in names:
+            if name in kept:
+                made_of.setdefault(shown(parts.get(name)), []).append(name)
+        if made_of:
+            told = [f"{', '.join(of)}: {when}" if len(made_of) > 1 else when for when, of in made_of.items()]
+            made[place] = f"Made by `python recipes/beyond.py`: {'; '.join(told)}."
     return made
 
 
