@@ -214,9 +214,9 @@ def difference_table(found: dict[str, Any]) -> str:
     return markdown(heads, rows)
 
 
-def options_of(about: str | None, parts: Sequence[str] = ()) -> argparse.ArgumentParser:
+def options_of(about: str | None, name: str, parts: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Return a parser with the options that the runs at `auto` and the exact ones share."""
-    parser = parser_of(about, "table", parts)
+    parser = parser_of(about, name, parts)
     parser.add_argument("--model", default="english")
     parser.add_argument("--memory", default="4GB")
     return parser
@@ -224,7 +224,7 @@ def options_of(about: str | None, parts: Sequence[str] = ()) -> argparse.Argumen
 
 def main() -> None:
     """Run everything and rewrite the page."""
-    parser = options_of(__doc__)
+    parser = options_of(__doc__, "table")
     parser.add_argument("--examples", type=int, default=1000)
     args = parser.parse_args()
     out = args.out or RESULTS

@@ -152,7 +152,7 @@ def source(found: dict[str, Any], runs: dict[str, Any]) -> str:
 
 def main() -> None:
     """Do the runs that are asked for, and rewrite the pages."""
-    parser = options_of(__doc__, RUNS)
+    parser = options_of(__doc__, "table_exact", RUNS)
     args = parser.parse_args()
     out = args.out or RESULTS
     args.work.mkdir(parents=True, exist_ok=True)
