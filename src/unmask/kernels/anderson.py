@@ -3,7 +3,7 @@
 With residuals f_i = g(theta_i) - theta_i, the next point is the combination of the g(theta_i), with weights
 that sum to one, whose combined residual is the shortest (Anderson 1965; Walker & Ni, SIAM J. Numer. Anal.
 2011). For a linear iteration this is GMRES: modes that die out slowly are seen and taken out. Newman's sweeps
-on a model's tables have a handful of such modes, and a fifth of the sweeps is enough.
+on a model's tables have a handful of such modes, and far fewer sweeps are enough.
 """
 
 from __future__ import annotations
