@@ -201,7 +201,7 @@ class TestWork:
     def test_the_first_layer_projects_the_context_once(self, rows: Callable[[str], int], part: str) -> None:
         assert rows(f"0.attention.self.{part}") == 12 + 10
 
-    @pytest.mark.parametrize("part", ["attention.self.query", "intermediate.dense", "output.dense"])
+    @pytest.mark.parametrize("part", ["attention.self.query", "attention.output.dense", "output.dense"])
     def test_the_last_layer_sees_the_asked_position_only(self, rows: Callable[[str], int], part: str) -> None:
         assert rows(f"1.{part}") == 10
 

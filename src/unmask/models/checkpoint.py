@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from unmask.errors import RunError, UsageError, first_line
+from unmask.linear import for_inference
 from unmask.models.config_check import check_config
 from unmask.models.engine import KNOWN
 from unmask.models.hub import config_directory, kept_from_hub
@@ -37,7 +38,7 @@ def open_checkpoint(source: str | Path, *, allow_pickle: bool = False) -> tuple[
 
     model, report = _open_weights(AutoModelForMaskedLM, source, config, is_directory, allow_pickle)
     _check_weights(source, model, report)
-    return model.eval().requires_grad_(False), tokenizer
+    return for_inference(model), tokenizer
 
 
 def open_causal(source: str | Path, *, allow_pickle: bool = False) -> tuple[Any, Any]:
@@ -47,7 +48,7 @@ def open_causal(source: str | Path, *, allow_pickle: bool = False) -> tuple[Any,
 
     model, report = _open_weights(AutoModelForCausalLM, source, config, is_directory, allow_pickle)
     _check_weights(source, model, report)
-    return model.eval().requires_grad_(False), tokenizer
+    return for_inference(model), tokenizer
 
 
 def open_encoder(source: str | Path, *, allow_pickle: bool = False) -> tuple[Any, Any]:
@@ -59,7 +60,7 @@ def open_encoder(source: str | Path, *, allow_pickle: bool = False) -> tuple[Any
     # a pooler makes one vector of a text for a classifier; the encoder does without
     report["missing_keys"] = {name for name in report["missing_keys"] if "pooler" not in name}
     _check_weights(source, model, report)
-    return model.eval().requires_grad_(False), tokenizer
+    return for_inference(model), tokenizer
 
 
 def open_with_head(

@@ -22,7 +22,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import gelu, scaled_dot_product_attention
+
+from unmask.linear import FastLinear, gelu_of_linear
 
 ROWS_IN_CACHE = 1024
 """How many tokens a batch has on a CPU, measured: see docs/background/forward-passes.md."""
@@ -42,6 +44,7 @@ class Layer:
     norm: nn.LayerNorm
     activation: nn.Module
     heads: int
+    is_gelu: bool = False
 
     def __call__(self, x: Tensor) -> Tensor:
         """Map states to states, [texts, length, features]."""
@@ -78,7 +81,11 @@ class Layer:
     def feed(self, heard: Tensor, x: Tensor) -> Tensor:
         """Go on from what states x have heard by attention to the layer's result, of one shape all."""
         x = self.attention_norm(self.attended(heard).add_(x))
-        normed: Tensor = self.norm(self.narrow(self.activation(self.widen(x))).add_(x))
+        if self.is_gelu:
+            wide = gelu_of_linear(x, self.widen.weight, self.widen.bias)
+        else:
+            wide = self.activation(self.widen(x))
+        normed: Tensor = self.norm(self.narrow(wide).add_(x))
         return normed
 
 
@@ -140,6 +147,7 @@ KNOWN = {
     "albert": ("encoder.albert_layer_groups.0.albert_layers", 2),
 }
 """Where each kind of model keeps its layers, and whose names the parts of a layer have."""
+PLAIN = (nn.Linear, FastLinear, nn.LayerNorm)
 
 
 def read_encoder(model: Any) -> Encoder | None:
@@ -164,6 +172,7 @@ def _read_layer(layer: nn.Module, column: int, heads: int) -> Layer | None:
     """Return the parts of a layer; None if one of them is packed, adapted or without a bias."""
     parts: dict[str, Any] = {part: layer.get_submodule(paths[column]) for part, paths in PARTS.items()}
     for name, part in parts.items():
-        if name != "activation" and (type(part) not in (nn.Linear, nn.LayerNorm) or part.bias is None):
+        if name != "activation" and (type(part) not in PLAIN or part.bias is None):
             return None
-    return Layer(**parts, heads=heads)
+    some = torch.linspace(-3, 3, 7)
+    return Layer(**parts, heads=heads, is_gelu=torch.equal(parts["activation"](some), gelu(some)))

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unmask.errors import RunError, UsageError
+from unmask.linear import for_inference
 from unmask.models.digests import parameters_digest
 from unmask.values import shown
 
@@ -173,7 +174,7 @@ def read_pair_head(path: Path) -> PairHead:
     if not held_out or not all(bool(torch.isfinite(value).all()) for value in weights.values()):
         raise RunError(f"{path} is damaged: get it anew, or make it with unmask distill")
     head.card = card
-    return head.eval().requires_grad_(False)
+    return for_inference(head)
 
 
 def check_belongs(head: PairHead, model: nn.Module, path: Path, name: str) -> None:

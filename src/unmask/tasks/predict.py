@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from unmask.errors import UsageError
+from unmask.linear import for_inference
 from unmask.models.device import choose_device
 from unmask.models.light import open_light_tuned
 from unmask.models.light.tokenizer import LightTokenizer
@@ -56,7 +57,7 @@ class TunedModel:
         from unmask.models.checkpoint import open_with_head
 
         model, tokenizer, _ = open_with_head(directory, kind_of(record.task), {})
-        return cls(model.eval().requires_grad_(False), tokenizer, record, device=device)
+        return cls(for_inference(model), tokenizer, record, device=device)
 
     def predict_file(
         self, path: Path, progress: Progress = silent

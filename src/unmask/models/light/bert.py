@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from unmask.linear import for_inference
+
 ASSUMED = {
     "model_type": "bert",
     "architectures": ["BertForMaskedLM"],
@@ -164,4 +166,4 @@ def read_bert(config: dict[str, Any], weights: Path) -> LightBert | None:
     if not all(bool(torch.isfinite(weight).all()) for weight in found.values()):
         return None
     model.load_state_dict(found, strict=True, assign=True)
-    return model.eval().requires_grad_(False)
+    return for_inference(model)

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unmask.linear import for_inference
 from unmask.models.light.bert import ASSUMED, Encoder
 
 OF_TEXTS, OF_TOKENS = "BertForSequenceClassification", "BertForTokenClassification"
@@ -61,4 +62,4 @@ def read_tuned_bert(config: dict[str, Any], weights: Path, architecture: str) ->
     if not all(bool(torch.isfinite(weight).all()) for weight in found.values()):
         return None
     model.load_state_dict(found, strict=True, assign=True)
-    return model.eval().requires_grad_(False)
+    return for_inference(model)
