@@ -6,7 +6,8 @@ best. Both have the same weights and go as far as the logits of all tokens; they
 of each counts, so that what else the machine does weighs on neither. Their log-probabilities are compared.
 
 A second table shows what a text costs by how many are asked about at once: whether it would pay to gather
-the candidates of several examples into one batch.
+the candidates of several examples into one batch. A third one has the pace of the matrix products alone, by
+torch's own `linear` and by `unmask.linear`.
 """
 
 from __future__ import annotations
@@ -19,15 +20,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 import unmask
-from machine import describe, table
+from machine import by_turns, describe, hugging_face, table
+from unmask.linear import linear, onednn_is_faster
 from unmask.models.hooks import output_cut
 from unmask.text.cloze import Cloze
 
 LENGTHS = (10, 16, 24, 40)
 BATCHES = (512, 1024, 2048)
 """How many tokens a batch of the baseline holds."""
+PRODUCTS = ((1024, 384, 384), (1024, 384, 1536), (1024, 1536, 384), (256, 384, 8192), (32, 384, 1536))
+"""Rows, features and outputs of linear layers: those of a layer, the output layer, and a single text."""
 TOGETHER = (1, 4, 16, 32, 64, 128, 256)
 """How many texts of 16 tokens are asked about at once, for the second table."""
 
@@ -41,7 +46,7 @@ def measure(
     show: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Time both at each length, on texts that hold so many tokens in all; `show` gets a table's lines."""
-    fast, plain = unmask.load(model, device="cpu"), unmask.load(model, device="cpu", engine="transformers")
+    fast, plain = unmask.load(model, device="cpu"), hugging_face(model, device="cpu")
     show(
         "| tokens in a text | Hugging Face, ms per text | engine, ms per text | ratio | largest difference |"
     )
@@ -67,6 +72,25 @@ def together(
             _, taken = _timed(partial(_filled, mlm, text, chosen))
             best[count] = min(best[count], 1000 * taken / count)
     return best
+
+
+@torch.inference_mode()
+def products(repeats: int = 5) -> list[tuple[str, float, float]]:
+    """Return the GFLOP/s of each of PRODUCTS by torch's own `linear` and by ours."""
+    return [(f"{r:,} × {f:,} × {o:,}", *_paces(r, f, o, 4 * repeats)) for r, f, o in PRODUCTS]
+
+
+def _paces(rows: int, features: int, outputs: int, repeats: int) -> tuple[float, float]:
+    given = torch.randn(rows, features), torch.randn(outputs, features), torch.randn(outputs)
+    calls = max(1, int(1e9 / (rows * features * outputs)))
+
+    def work(multiply: Callable[..., Tensor]) -> None:
+        for _ in range(calls):
+            multiply(*given)
+
+    best = by_turns({"torch": partial(work, functional.linear), "unmask": partial(work, linear)}, repeats)
+    done = 2e-9 * calls * rows * features * outputs
+    return done / best["torch"], done / best["unmask"]
 
 
 def _filled(mlm: Any, text: Cloze, chosen: Tensor) -> Tensor:
@@ -142,6 +166,9 @@ def main() -> None:
     costs = together(given.model, repeats=given.repeats)
     heads = ["texts of 16 tokens at once", *map(str, costs)]
     print(table(heads, [["engine, ms per text", *(f"{cost:.2f}" for cost in costs.values())]]))
+    print(f"\n`unmask.linear` takes {'oneDNN' if onednn_is_faster() else 'what torch takes'} here.\n")
+    rows = [[what, f"{a:.0f}", f"{b:.0f}", f"{b / a:.2f}"] for what, a, b in products(given.repeats)]
+    print(table(["product", "torch, GFLOP/s", "unmask, GFLOP/s", "ratio"], rows))
 
 
 if __name__ == "__main__":

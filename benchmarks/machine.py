@@ -34,6 +34,18 @@ def describe() -> str:
     )
 
 
+def hugging_face(model: str, **options: Any) -> Any:
+    """Load a model as Hugging Face's library runs it, untouched: what unmask is compared with."""
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    import unmask
+    from unmask.models.embedded import locate
+
+    place = locate(model)
+    module = AutoModelForMaskedLM.from_pretrained(place, dtype=torch.float32)
+    return unmask.load(module, AutoTokenizer.from_pretrained(place), **options)
+
+
 def by_turns(works: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
     """Return the best time of each, in seconds; they take turns, so that what else runs weighs on none.
 

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from machine import TEXT, Peak, parser
+from machine import TEXT, Peak, hugging_face, parser
 
 ROUNDS = 40
 BATCH = 64
@@ -104,11 +104,10 @@ def measure(text: str = TEXT, model: str = "english", tokens: int | None = None)
 
     `tokens` cuts the vocabulary to the first so many, for a trial.
     """
-    import unmask
     from unmask.text.cloze import parse_braces
     from unmask.text.support import Support
 
-    mlm = unmask.load(model, device="cpu", engine="transformers")
+    mlm = hugging_face(model, device="cpu")
     cloze = parse_braces(text, mlm.vocabulary, mlm.window)
     support = Support.words(mlm.vocabulary).ids[:tokens]
     assert cloze.truth is not None

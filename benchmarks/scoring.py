@@ -21,7 +21,7 @@ import sys
 import time
 from pathlib import Path
 
-from machine import describe, table
+from machine import describe, hugging_face, table
 
 WAYS = ("one copy per pass", "one copy per pass, transformers", "batches across sentences")
 
@@ -45,8 +45,8 @@ def score(way: str, model: str, texts: list[str], memory: str) -> None:
     from unmask.inference.sentences import Reader
 
     torch.set_num_threads(1)
-    engine = "transformers" if way.endswith("transformers") else "auto"
-    mlm = unmask.load(model, engine=engine, memory=memory)
+    opens = hugging_face if way.endswith("transformers") else unmask.load
+    mlm = opens(model, memory=memory)
     read = Reader(mlm)
     parsed = [read(text) for text in texts]
 
