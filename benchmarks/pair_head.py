@@ -30,7 +30,7 @@ from unmask.inference.cross import cross_conditionals
 from unmask.inference.exact import exact_conditionals
 from unmask.inference.kernel_ridge import KernelRidge
 from unmask.inference.pair_guess import PairGuess
-from unmask.inference.sentences import Reader, Sentence
+from unmask.inference.sentences import Sentence, SentenceReader
 from unmask.inference.tree import tree_joint
 from unmask.joints.registry import construct
 from unmask.text.cloze import Cloze
@@ -56,7 +56,7 @@ def neighbours(
     mlm: unmask.MaskedLM, texts: list[str], blanks: int, count: int, seed: int, longest: int = LONGEST
 ) -> list[Cloze]:
     """Draw sentences with so many neighbouring tokens masked."""
-    rng, reader, found = random.Random(seed), Reader(mlm), []
+    rng, reader, found = random.Random(seed), SentenceReader(mlm), []
     for text in rng.sample(texts, len(texts)):
         tokens = reader(text).tokens[: longest - 2]
         if len(tokens) < blanks + 2:
@@ -74,7 +74,7 @@ def across(mlm: unmask.MaskedLM, texts: list[str], token: str, count: int, seed:
 
     The neighbours are `REACH` tokens on either side, and occur once before the token and once behind it.
     """
-    rng, reader, found = random.Random(seed), Reader(mlm), []
+    rng, reader, found = random.Random(seed), SentenceReader(mlm), []
     between = mlm.tokenizer.convert_tokens_to_ids(token)
     for text in rng.sample(texts, len(texts)):
         sentence = reader(text)

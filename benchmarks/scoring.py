@@ -42,12 +42,12 @@ def score(way: str, model: str, texts: list[str], memory: str) -> None:
 
     import unmask
     from unmask.inference.sentence_scores import SentenceScorer
-    from unmask.inference.sentences import Reader
+    from unmask.inference.sentences import SentenceReader
 
     torch.set_num_threads(1)
     opens = hugging_face if way.endswith("transformers") else unmask.load
     mlm = opens(model, memory=memory)
-    read = Reader(mlm)
+    read = SentenceReader(mlm)
     parsed = [read(text) for text in texts]
 
     def plain(sentence) -> float:

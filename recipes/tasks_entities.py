@@ -22,7 +22,7 @@ from unmask.evaluation.benchmarks.blanks import TOP, BlanksSettings
 from unmask.evaluation.keyed_tasks import Record, Task
 from unmask.inference.model_conditionals import ModelConditionals
 from unmask.inference.pair_guess import PairGuess
-from unmask.inference.sentences import Reader, Sentence
+from unmask.inference.sentences import Sentence, SentenceReader
 from unmask.inference.tree import TREE_CANDIDATES, tree_joint
 from unmask.joints.chain import Chain
 from unmask.joints.joint import Joint
@@ -67,7 +67,7 @@ def entity_tasks(mlm: unmask.MaskedLM, data: Path, count: int) -> tuple[list[Tas
     """Draw entities, `count` of each number of tokens from each file; one entity per sentence."""
     tasks: list[Task] = []
     left = {"sentences too long": 0}
-    read, kept = Reader(mlm), set(Support.words(mlm.vocabulary).ids.tolist())
+    read, kept = SentenceReader(mlm), set(Support.words(mlm.vocabulary).ids.tolist())
     for name, file in FILES.items():
         wanted = dict.fromkeys(BLANKS, count)
         rng = random.Random(f"entities {name}")
@@ -90,7 +90,7 @@ def entity_tasks(mlm: unmask.MaskedLM, data: Path, count: int) -> tuple[list[Tas
     return tasks, left
 
 
-def tokenise(read: Reader, words: Sequence[str], span: range) -> tuple[Sentence, range]:
+def tokenise(read: SentenceReader, words: Sequence[str], span: range) -> tuple[Sentence, range]:
     """Return a sentence, tokenised word by word, and the places of an entity's tokens in it."""
     before, inside, after = (
         [token for word in part for token in read(word).tokens]

@@ -82,7 +82,7 @@ def mlm_of(checkpoint: Callable[[str], Path]) -> Callable[[str], MaskedLM]:
     """The `MaskedLM` of an architecture's tiny checkpoint."""
     return cache(
         lambda architecture: MaskedLM.load(
-            checkpoint(architecture), name=architecture, device="cpu", engine="transformers"
+            checkpoint(architecture), name=architecture, device="cpu", backend="transformers"
         )
     )
 

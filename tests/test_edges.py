@@ -238,8 +238,8 @@ class TestFoundByTheCampaign:
             construct("ag", table, sweeps=10**9)
 
     def test_an_engine_that_is_no_word(self) -> None:
-        with pytest.raises(UsageError, match="engine"):
-            unmask.load(engine=np.array([[1, 2]]))
+        with pytest.raises(UsageError, match="backend"):
+            unmask.load(backend=np.array([[1, 2]]))
 
     def test_a_config_with_null_for_a_number(self, tmp_path) -> None:
         save_tiny("bert", tmp_path)

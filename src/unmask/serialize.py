@@ -43,7 +43,7 @@ def words_answer(found: WordFillings, mlm: MaskedLM) -> dict[str, Any]:
     """Return the likeliest words of a text's blanks."""
     return {
         "model": mlm.name,
-        "engine": mlm.engine,
+        "backend": mlm.backend,
         "method": "chain",
         "length": len(found.cloze.ids),
         "blank_positions": list(found.cloze.blanks),
@@ -327,7 +327,7 @@ def _context(joint: Joint, mlm: MaskedLM) -> dict[str, Any]:
     assert cloze is not None
     return {
         "model": mlm.name,
-        "engine": mlm.engine,
+        "backend": mlm.backend,
         "method": joint.method,
         "length": len(cloze.ids),
         "blank_positions": list(cloze.blanks),

@@ -13,7 +13,7 @@ from unmask.errors import RunError
 from unmask.evaluation import score_file as files
 from unmask.evaluation.score_file import LineScorer, ScoreSettings, count_lengths, score_file
 from unmask.inference.lengths import counted, uniform
-from unmask.inference.sentences import Reader
+from unmask.inference.sentences import SentenceReader
 from unmask.runs.run import in_order
 from unmask.text.cloze import parse_blanks
 
@@ -54,7 +54,7 @@ def test_lines_of_spaces_are_empty_for_every_tokenizer(tmp_path, checkpoint):
     settings = ScoreSettings(model=str(checkpoint("roberta")), scores=QUICK)
     records = list(score_file(path, settings))
     assert (records[1]["length"], records[1]["scores"]) == (0, None)
-    reader = Reader(files.make_scorer(settings).mlm)
+    reader = SentenceReader(files.make_scorer(settings).mlm)
     assert list(count_lengths(path, reader)) == [records[0]["length"], 0]
 
 
@@ -136,7 +136,7 @@ def test_records_of_other_settings_or_another_file_are_not_mixed(file, settings,
 
 def test_lengths_are_counted_as_lines_are_cut(file, settings, mlm_of):
     mlm = mlm_of("bert")
-    read = Reader(mlm)
+    read = SentenceReader(mlm)
     file.write_text("the old man is here " * mlm.window + "\nthe old man\n")
     records = list(score_file(file, replace(settings, truncate=True)))
     assert [r["length"] for r in records] == list(count_lengths(file, read, mlm.window))

@@ -143,7 +143,7 @@ def causal(tmp_path_factory) -> unmask.CausalLM:
     return unmask.CausalLM.from_pretrained(save_causal(tmp_path_factory.mktemp("causal")))
 
 
-LOADED = ("device", "memory", "allow_pickle", "engine", "pair_head", "tokenizer")
+LOADED = ("device", "memory", "allow_pickle", "backend", "pair_head", "tokenizer")
 
 
 @cases(60)

@@ -9,7 +9,7 @@ import torch
 from unmask.errors import UsageError
 from unmask.inference.orders import Following, Order, mixture
 from unmask.inference.sentence_scores import SentenceScorer
-from unmask.inference.sentences import Reader
+from unmask.inference.sentences import SentenceReader
 from unmask.text.support import Support
 
 TEXTS = ("the old man is at the casino.", "a dog", "cat")
@@ -28,7 +28,7 @@ def test_orders_are_permutations_and_start_with_the_two_plain_ones():
 def test_all_sentences_sum_to_one(orders, mlm_of):
     mlm = mlm_of("bert")
     support = Support(torch.tensor([mlm.vocabulary.find(w) for w in ("man", "dog", "is")]), mlm.vocabulary)
-    read = Reader(mlm)
+    read = SentenceReader(mlm)
     every = [read.of_ids(ids) for ids in itertools.product(support.ids.tolist(), repeat=3)]
     scores = SentenceScorer(mlm, ["chain"], support=support, orders=orders)(every)["chain"]
     assert sum(math.exp(score.log_prob) for score in scores) == pytest.approx(1, abs=1e-6)
@@ -36,7 +36,7 @@ def test_all_sentences_sum_to_one(orders, mlm_of):
 
 def test_the_mixture_is_the_average_of_its_orders_and_no_worse_than_their_mean(mlm_of, plain_model):
     mlm, model, orders = mlm_of("bert"), plain_model("bert"), 4
-    read = Reader(mlm)
+    read = SentenceReader(mlm)
     sentences = [read(text) for text in TEXTS]
     found = SentenceScorer(mlm, ["chain"], orders=orders, seed=7)(sentences)["chain"]
     for sentence, score in zip(sentences, found, strict=True):
@@ -59,7 +59,7 @@ def test_the_mixture_is_the_average_of_its_orders_and_no_worse_than_their_mean(m
 
 def test_one_order_is_the_chain(mlm_of):
     mlm = mlm_of("bert")
-    sentences = [Reader(mlm)(text) for text in TEXTS]
+    sentences = [SentenceReader(mlm)(text) for text in TEXTS]
     one, plain = (
         SentenceScorer(mlm, ["chain"], **options)(sentences)["chain"] for options in ({"orders": 1}, {})
     )

@@ -12,7 +12,7 @@ import unmask
 from tiny import save_causal, save_tiny
 from unmask.errors import UsageError
 from unmask.inference.sentence_scores import SCORES, SentenceScorer
-from unmask.inference.sentences import Reader
+from unmask.inference.sentences import SentenceReader
 from unmask.models.load import load_language_model
 
 TEXTS = ["The old man is playing at the casino.", "A dog is at the house.", "the cat"]
@@ -26,7 +26,7 @@ def causal(tmp_path_factory):
 @pytest.mark.parametrize("metric", SCORES)
 def test_strings_get_the_scores_of_their_sentences(metric, mlm_of):
     mlm = mlm_of("bert")
-    expected = SentenceScorer(mlm, [metric])([Reader(mlm)(text) for text in TEXTS])[metric]
+    expected = SentenceScorer(mlm, [metric])([SentenceReader(mlm)(text) for text in TEXTS])[metric]
     together = unmask.score_sentences(TEXTS, metric, mlm=mlm)
     assert [row.log_prob for row in together] == pytest.approx([s.log_prob for s in expected], abs=1e-5)
     for text, row in zip(TEXTS, together, strict=True):

@@ -13,7 +13,7 @@ from unmask.inference import model_conditionals
 from unmask.inference.lengths import counted, geometric, given, parse_lengths, uniform
 from unmask.inference.model_conditionals import ModelConditionals
 from unmask.inference.sentence_scores import SCORES, SentenceScorer
-from unmask.inference.sentences import Reader
+from unmask.inference.sentences import SentenceReader
 from unmask.joints.chain import Chain
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
@@ -37,7 +37,7 @@ def plain(mlm, model, ids, place, hidden):
 def test_pll_is_that_of_a_plain_implementation(architecture, mlm_of, plain_model):
     """To 1e-5 a sentence in float64; no worse than the plain one in float32, where that is off by 3e-5."""
     mlm, model = mlm_of(architecture), plain_model(architecture)
-    read = Reader(mlm)
+    read = SentenceReader(mlm)
     texts = [sentence(architecture), sentence(architecture)[:5], sentence(architecture)[::-1]]
     sentences = [read(text) for text in texts]
     assert [list(s.ids) for s in sentences] == [mlm.tokenizer(t)["input_ids"] for t in texts]
@@ -59,7 +59,7 @@ def test_pll_is_that_of_a_plain_implementation(architecture, mlm_of, plain_model
 
 def test_the_chain_masks_all_that_follows(mlm_of, plain_model):
     mlm, model = mlm_of("bert"), plain_model("bert")
-    s = Reader(mlm)("The old man is playing at the casino.")
+    s = SentenceReader(mlm)("The old man is playing at the casino.")
     (score,) = score_sentences(mlm, [s], "chain")
     expected = [plain(mlm, model, s.ids, p, range(p, s.positions[-1] + 1)) for p in s.positions]
     assert score.log_probs == pytest.approx(expected, abs=1e-5)
@@ -68,7 +68,7 @@ def test_the_chain_masks_all_that_follows(mlm_of, plain_model):
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "xlm-roberta"])
 def test_pll_word_hides_the_rest_of_a_split_word(architecture, mlm_of, plain_model):
     mlm, model = mlm_of(architecture), plain_model(architecture)
-    s = Reader(mlm)("The houses playing casino.")
+    s = SentenceReader(mlm)("The houses playing casino.")
     tokens = [mlm.vocabulary.surface(t) for t in s.tokens]
     words = [[t for t, w in zip(tokens, s.words, strict=True) if w == n] for n in range(s.words[-1] + 1)]
     assert ["house", "s"] in words
@@ -86,7 +86,7 @@ def test_pll_word_hides_the_rest_of_a_split_word(architecture, mlm_of, plain_mod
 def test_a_word_starts_after_a_mark_of_punctuation(architecture, mlm_of):
     """Also where words are marked at their start, and this one is not."""
     mlm = mlm_of(architecture)
-    s = Reader(mlm)("The old-man is.")
+    s = SentenceReader(mlm)("The old-man is.")
     tokens = [mlm.vocabulary.surface(t) for t in s.tokens]
     words = [
         "".join(t for t, w in zip(tokens, s.words, strict=True) if w == n) for n in range(s.words[-1] + 1)
@@ -96,7 +96,7 @@ def test_a_word_starts_after_a_mark_of_punctuation(architecture, mlm_of):
 
 def test_sentences_of_all_lengths_come_back_in_their_order(mlm_of):
     mlm = mlm_of("bert")
-    read = Reader(mlm)
+    read = SentenceReader(mlm)
     sentences = [
         read(t) for t in ("a dog", "the old man is at the casino.", "cat", "a man", "the red dog is")
     ]
@@ -116,7 +116,7 @@ def test_all_sentences_of_up_to_four_tokens_sum_to_one(name, largest_exact, mlm_
     name = name.removesuffix(" with a tail")
     mlm, most = mlm_of("bert"), 4
     support = Support(torch.tensor([mlm.vocabulary.find(w) for w in ("man", "dog", "is")]), mlm.vocabulary)
-    read = Reader(mlm)
+    read = SentenceReader(mlm)
     every = [
         read.of_ids(ids)
         for n in range(1, most + 1)
@@ -139,7 +139,7 @@ def test_the_chain_of_pairs_is_the_joint_of_that_name_token_by_token(largest_exa
     monkeypatch.setattr(model_conditionals, "LARGEST_EXACT_PAIR", largest_exact)
     mlm = mlm_of("bert")
     support = Support.words(mlm.vocabulary)
-    read = Reader(mlm)
+    read = SentenceReader(mlm)
     sentences = [read(t) for t in ("the old man is", "the old dog", "the man is at the casino .")]
     found = score_sentences(mlm, sentences, "ag-chain", support=support, candidates=40)
     differs = 0
@@ -161,7 +161,9 @@ def test_the_chain_of_pairs_is_the_joint_of_that_name_token_by_token(largest_exa
 def test_what_scores_and_sentences_share_goes_through_the_model_once(mlm_of, monkeypatch):
     """Of all masked copies of two sentences of one beginning no two are alike."""
     mlm = mlm_of("bert")
-    sentences = [Reader(mlm)(t) for t in ("the old houses at the casino", "the old houses at the man")]
+    sentences = [
+        SentenceReader(mlm)(t) for t in ("the old houses at the casino", "the old houses at the man")
+    ]
     seen = []
     original = mlm.states_each
     monkeypatch.setattr(
@@ -247,7 +249,7 @@ def test_an_unknown_score_is_refused(mlm_of):
 def test_no_batch_is_larger_than_its_bound(mlm_of, monkeypatch):
     """The longest sentence that the window holds goes through in pieces."""
     mlm = mlm_of("bert")
-    s = Reader(mlm)("old " * 62)
+    s = SentenceReader(mlm)("old " * 62)
     assert len(s.ids) == mlm.window
     largest = 0
     original = mlm.states_each

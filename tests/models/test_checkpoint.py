@@ -14,7 +14,7 @@ from transformers import AutoTokenizer, BertModel
 from tiny import BERT_SPECIALS, save_causal
 from unmask.errors import RunError, UnmaskError, UsageError
 from unmask.models.checkpoint import open_checkpoint
-from unmask.models.masked_lm import Engine, MaskedLM
+from unmask.models.masked_lm import Backend, MaskedLM
 
 Paths = Callable[[str], Path]
 
@@ -137,13 +137,13 @@ class TestDamage:
             *(("hidden_size", 0), ("vocab_size", "80"), ("intermediate_size", -64)),
         ],
     )
-    @pytest.mark.parametrize("engine", ["auto", "transformers"])
+    @pytest.mark.parametrize("backend", ["auto", "transformers"])
     def test_a_number_of_the_config_that_cannot_be(
-        self, bert: Path, name: str, value: object, engine: Engine
+        self, bert: Path, name: str, value: object, backend: Backend
     ) -> None:
         change(bert / "config.json", **{name: value})
         with pytest.raises(RunError, match=rf"config\.json': {name}") as refused:
-            MaskedLM.load(bert, device="cpu", engine=engine)
+            MaskedLM.load(bert, device="cpu", backend=backend)
         assert "\n" not in str(refused.value)
 
     @pytest.mark.parametrize("config", ["", "{", "[]", "null"])

@@ -108,7 +108,7 @@ def test_a_padding_token_in_the_blank_is_a_token_like_any_other(name: str, mlm_o
 
 def test_the_light_engine_is_served_too(checkpoint: Paths, mlm_of: Models) -> None:
     light, full = MaskedLM.load(checkpoint("bert"), device="cpu"), mlm_of("bert")
-    assert (light.engine, light.filled_by) == ("light", "engine")
+    assert (light.backend, light.filled_by) == ("light", "engine")
     cloze, tokens = cloze_of(light, "bert", (3, 7)), torch.arange(88)
     expected = plain_log_probs(full.model, full.fillings(cloze, 1, tokens), 3, 88)
     found = log_probs(light, light.filled_states(cloze, 1, tokens, 3))

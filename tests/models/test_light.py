@@ -35,7 +35,7 @@ def both(checkpoint):
     def get(name):
         if name not in opened:
             source = locate("english") if name == "english" else str(checkpoint(name))
-            opened[name] = (unmask.load(source), unmask.load(source, engine="transformers"))
+            opened[name] = (unmask.load(source), unmask.load(source, backend="transformers"))
         return opened[name]
 
     return get
@@ -44,7 +44,7 @@ def both(checkpoint):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_plain_bert_is_opened_by_the_light_engine(both, name):
     light, full = both(name)
-    assert (light.engine, full.engine) == ("light", "transformers")
+    assert (light.backend, full.backend) == ("light", "transformers")
     assert light.window == full.window
     assert light.vocabulary.tokens == full.vocabulary.tokens
     assert light.vocabulary.special_ids == full.vocabulary.special_ids
@@ -85,7 +85,7 @@ def test_both_engines_read_any_text_alike(text):
 def _english(opened=[]):  # noqa: B006 (kept from call to call on purpose)
     if not opened:
         source = locate("english")
-        opened += [unmask.load(source).tokenizer, unmask.load(source, engine="transformers").tokenizer]
+        opened += [unmask.load(source).tokenizer, unmask.load(source, backend="transformers").tokenizer]
     return opened
 
 
@@ -145,8 +145,8 @@ def test_other_architectures_are_left_to_transformers(checkpoint, architecture):
 
 
 def test_an_unknown_engine_is_refused(checkpoint):
-    with pytest.raises(unmask.UsageError, match="unknown engine 'onnx'"):
-        unmask.load(checkpoint("bert"), engine="onnx")
+    with pytest.raises(unmask.UsageError, match="unknown backend 'onnx'"):
+        unmask.load(checkpoint("bert"), backend="onnx")
 
 
 def test_a_digest_tells_checkpoints_apart_by_all_that_their_answers_depend_on(checkpoint, tmp_path):

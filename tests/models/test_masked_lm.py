@@ -73,7 +73,7 @@ class TestAnswers:
         torch.testing.assert_close(wide.logits(ids, A), mlm.logits(ids, A), atol=1e-5, rtol=1e-5)
 
     def test_a_padding_token_in_a_blank_moves_nothing(self, architecture: str, checkpoint: Paths) -> None:
-        mlm = MaskedLM.load(checkpoint(architecture), device="cpu", engine="transformers")
+        mlm = MaskedLM.load(checkpoint(architecture), device="cpu", backend="transformers")
         pad, twin = mlm.tokenizer.pad_token_id, 25
         mlm.input_embeddings[pad] = mlm.input_embeddings[twin]  # padding that looks like any other token
         ids = texts(mlm, architecture, 2)
@@ -245,7 +245,7 @@ class TestRemoteCode:
         return directory
 
     def test_code_beside_a_known_kind_of_model_is_left_alone(self, baited: Path, mlm_of: Models) -> None:
-        mlm = MaskedLM.load(baited, device="cpu", engine="transformers")
+        mlm = MaskedLM.load(baited, device="cpu", backend="transformers")
         assert type(mlm.model) is BertForMaskedLM
         assert not list(baited.parent.rglob("was_run"))
         ids = texts(mlm, "bert")

@@ -49,8 +49,8 @@ def test_the_head_beside_the_weights_is_found_and_may_be_left(with_head):
 
 
 def test_both_engines_know_it_as_theirs(with_head):
-    for engine in ("auto", "transformers"):
-        assert unmask.load(with_head, engine=engine).pair_head is not None
+    for backend in ("auto", "transformers"):
+        assert unmask.load(with_head, backend=backend).pair_head is not None
 
 
 def test_a_head_may_be_named(with_head, checkpoint, tmp_path):

@@ -10,7 +10,7 @@ import torch
 
 import unmask
 from unmask.inference.orders import Following, Order
-from unmask.inference.sentences import Reader
+from unmask.inference.sentences import SentenceReader
 
 sys.path.append(str(Path(__file__).parents[2] / "recipes"))
 
@@ -40,7 +40,7 @@ def records(mlm_of):
 
 def brute_force(model, mlm, text, order):
     """The log-probability of a text, one token after the other, each by a pass of the plain model."""
-    sentence, total = Reader(mlm)(text), 0.0
+    sentence, total = SentenceReader(mlm)(text), 0.0
     hidden = Following(order)
     for place, position in enumerate(sentence.positions):
         ids = torch.tensor([sentence.ids])

@@ -11,7 +11,7 @@ import torch
 import unmask
 from head_toy import with_head
 from unmask.inference.infer import conditionals_of_many
-from unmask.inference.sentences import Reader
+from unmask.inference.sentences import SentenceReader
 from unmask.inference.tree import tree_joint
 from unmask.text.cloze import Cloze, parse_blanks
 from unmask.text.support import Support
@@ -37,7 +37,9 @@ def test_entities_are_the_words_from_a_beginning_to_the_last_that_is_inside():
 
 
 def test_the_places_of_an_entity_are_those_of_its_tokens(mlm):
-    sentence, places = tokenise(Reader(mlm), ["the", "old", "houses", "at", "the", "bank"], range(1, 3))
+    sentence, places = tokenise(
+        SentenceReader(mlm), ["the", "old", "houses", "at", "the", "bank"], range(1, 3)
+    )
     spelled = [mlm.vocabulary.token(sentence.ids[i]) for i in places]
     assert spelled == ["old", "house", "##s"]
 
@@ -54,7 +56,9 @@ def test_entities_are_drawn_once_per_sentence_up_to_the_number_wanted(mlm, tmp_p
 def test_a_filling_is_scored_as_by_plain_passes_of_the_model(mlm, plain_model, monkeypatch):
     """Independent answers and the chain, by the plain model; what needs a pair head is left out here."""
     monkeypatch.delitem(tasks_entities.JOINTS, "tree-0")
-    sentence, places = tokenise(Reader(mlm), ["the", "old", "man", "is", "at", "the", "bank"], range(1, 3))
+    sentence, places = tokenise(
+        SentenceReader(mlm), ["the", "old", "man", "is", "at", "the", "bank"], range(1, 3)
+    )
     task = {"key": "0", "ids": list(sentence.ids), "places": list(places), "blanks": 2}
     (record,) = Filler(mlm)([task])
     model, mask, words = plain_model("bert"), mlm.vocabulary.mask_id, Filler(mlm)._support
@@ -84,7 +88,9 @@ def test_a_filling_is_scored_as_by_plain_passes_of_the_model(mlm, plain_model, m
 
 def test_a_tree_of_guesses_is_scored_as_if_the_true_tokens_had_been_named(mlm):
     headed = with_head(mlm)
-    sentence, places = tokenise(Reader(headed), ["the", "old", "man", "is", "at", "the", "bank"], range(1, 4))
+    sentence, places = tokenise(
+        SentenceReader(headed), ["the", "old", "man", "is", "at", "the", "bank"], range(1, 4)
+    )
     task = {"key": "0", "ids": list(sentence.ids), "places": list(places), "blanks": 3}
     (record,) = Filler(headed)([task])
     cloze = Cloze.of_ids(sentence.ids, places, headed.vocabulary)

@@ -8,7 +8,7 @@ import torch
 import toy
 
 from unmask.errors import UsageError
-from unmask.inference.sentences import Reader
+from unmask.inference.sentences import SentenceReader
 from unmask.models.pair_head import FILE, FORMAT, read_pair_head
 from unmask.training.distill import DistillSettings, _choose_texts, distill
 from unmask.training.pair_data import PairData, choose_blanks, collect, contexts_of
@@ -46,7 +46,7 @@ def test_blanks_are_distinct_tokens_of_the_text(length):
 
 def test_a_sequence_of_half_the_longest_length_is_read_whole(mlm_of):
     """The dots of a reaction separate molecules, not sentences."""
-    reader, reaction = Reader(mlm_of("bert")), "CC(=O)O.CCO>>CCOC(C)=O"
+    reader, reaction = SentenceReader(mlm_of("bert")), "CC(=O)O.CCO>>CCOC(C)=O"
     tokens = list(reader(reaction).tokens)
     contexts = contexts_of(reader, [reaction] * 40, 2 * len(tokens), random.Random(0))
     assert len(tokens) > 4
@@ -54,7 +54,7 @@ def test_a_sequence_of_half_the_longest_length_is_read_whole(mlm_of):
 
 
 def test_contexts_are_cut_to_the_longest_length(mlm_of, texts):
-    contexts = contexts_of(Reader(mlm_of("bert")), texts, 8, random.Random(0))
+    contexts = contexts_of(SentenceReader(mlm_of("bert")), texts, 8, random.Random(0))
     assert contexts
     assert all(4 <= len(context) <= 8 for context in contexts)
 

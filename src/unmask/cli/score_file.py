@@ -63,7 +63,7 @@ def score_file(
     from unmask.inference.lengths import parse_lengths
     from unmask.inference.model_conditionals import PAIR_CANDIDATES
     from unmask.inference.sentence_scores import DISTRIBUTIONS, SCORES
-    from unmask.inference.sentences import Reader
+    from unmask.inference.sentences import SentenceReader
 
     if query.candidates == "all":
         raise UsageError("a file's pairs are joined on a number of candidates per blank: give one, or auto")
@@ -91,7 +91,7 @@ def score_file(
         mlm = source.open_language_model(bar)
         scorer = LineScorer(mlm, settings)
         if lengths is not None:
-            read, most = Reader(mlm), mlm.window if query.truncate else None
+            read, most = SentenceReader(mlm), mlm.window if query.truncate else None
             known = parse_lengths(lengths, lambda file: count_lengths(file, read, most), path)
     records = run(path, settings, lengths=known, scorer=scorer, ray=ray, progress=bar, **where)
     if json:

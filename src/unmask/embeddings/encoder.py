@@ -4,8 +4,8 @@ Texts of one length are read together, so nothing is padded and no pass computes
 states that enter a layer are captured by a hook, and the pass ends at the deepest layer asked for, where
 the model has its layers in a list; whether the captured ones are the model's own hidden states is tried
 out once, and if not the library's slower `output_hidden_states` is taken.
-A plain BERT, such as the embedded model, is opened by the light engine, anything else by transformers; an
-encoder without a masked-language-model head will do, since the head is not used.
+A plain BERT, such as the embedded model, is opened by light code of our own, anything else by transformers;
+an encoder without a masked-language-model head will do, since the head is not used.
 """
 
 from __future__ import annotations

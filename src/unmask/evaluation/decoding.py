@@ -39,7 +39,7 @@ from unmask.inference.parallel_decoding import (
     known,
     likeliest,
 )
-from unmask.inference.sentences import Reader
+from unmask.inference.sentences import SentenceReader
 from unmask.models.digests import weights_digest
 from unmask.models.masked_lm import MaskedLM
 from unmask.runs.run import Spread
@@ -102,7 +102,7 @@ def schemes_of(blanks: int, settings: DecodingSettings) -> dict[str, Scheme]:
 def draw_texts(mlm: MaskedLM, texts: Sequence[str], rate: float, settings: DecodingSettings) -> list[Cloze]:
     """Mask a share of the tokens of texts that are drawn at random; at least two tokens of each."""
     words = set(Support.words(mlm.vocabulary).ids.tolist())
-    read = Reader(mlm)
+    read = SentenceReader(mlm)
     found: list[Cloze] = []
     for text in random.Random(settings.seed).sample(list(texts), len(texts)):
         sentence = read(text)

@@ -24,7 +24,7 @@ from unmask.inference.model_conditionals import PAIR_CANDIDATES
 from unmask.inference.query import Query
 from unmask.inference.scorable import TextReader
 from unmask.inference.sentence_scores import DISTRIBUTIONS, SCORES, check_orders, check_scores
-from unmask.inference.sentences import Reader, Sentence
+from unmask.inference.sentences import Sentence, SentenceReader
 from unmask.models.causal_lm import CausalLM
 from unmask.models.digests import weights_digest
 from unmask.models.embedded import absolute
@@ -132,7 +132,7 @@ def with_lengths(record: Record, lengths: Lengths | None) -> Record:
     return record
 
 
-def count_lengths(path: Path, read: Reader, most: int | None = None) -> Iterator[int]:
+def count_lengths(path: Path, read: SentenceReader, most: int | None = None) -> Iterator[int]:
     """Go through the numbers of tokens of a file's sentences, cut to windows of `most` if one is given."""
     for _, text in read_lines(path):
         sentence = read(text)

@@ -37,7 +37,7 @@ from unmask.inference.pair_guess import check_has_head
 from unmask.inference.parallel_decoding import Decoded, ParallelDecoder, drawn, tree_scheme
 from unmask.inference.query import Query
 from unmask.inference.resolve import supports_of
-from unmask.inference.sentences import Reader
+from unmask.inference.sentences import SentenceReader
 from unmask.joints.registry import CONSTRUCTIONS
 from unmask.lazy import require
 from unmask.models.masked_lm import MaskedLM
@@ -68,7 +68,7 @@ def cloze_of(
     if truncate:
         raise UsageError("only a template can be cut to the window: leave out truncate, or give a template")
     Text().check("the prefix", prefix or "")
-    read = Reader(mlm)
+    read = SentenceReader(mlm)
     before = read(prefix or "").tokens
     if has_blank(prefix or "", mlm.vocabulary):
         raise UsageError("the prefix has a blank: give it as a template, and leave out length and prefix")
@@ -266,7 +266,7 @@ def passes_answer(found: InPasses, mlm: MaskedLM, seed: int) -> dict[str, Any]:
     """Return fillings drawn in a few passes as plain data."""
     return {
         "model": mlm.name,
-        "engine": mlm.engine,
+        "backend": mlm.backend,
         **found.settings,
         "length": len(found.cloze.ids),
         "blank_positions": list(found.cloze.blanks),
@@ -306,7 +306,7 @@ def generated_answer(
     ]
     return {
         "model": mlm.name,
-        "engine": mlm.engine,
+        "backend": mlm.backend,
         "sampler": sampler,
         **settings,
         **generated.settings,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unmask.inference.sentences import Reader, Sentence
+from unmask.inference.sentences import Sentence, SentenceReader
 from unmask.models.causal_lm import CausalLM
 from unmask.models.masked_lm import MaskedLM
 from unmask.text.cloze import unknown_note
@@ -36,7 +36,7 @@ class TextReader:
 
     def __init__(self, lm: MaskedLM | CausalLM, support: Support, *, truncate: bool = False) -> None:
         self.lm, self._truncate = lm, truncate
-        self._read = Reader(lm)
+        self._read = SentenceReader(lm)
         self._known = set(support.ids.tolist())
         self._special = lm.vocabulary.special_ids - {lm.tokenizer.unk_token_id}
 

@@ -37,7 +37,7 @@ Hidden = Callable[[Sentence, int], Iterable[int]]
 """Which tokens (numbered within the sentence) are masked when one of them is asked for."""
 
 
-class Reader:
+class SentenceReader:
     """Turns lines into sentences of a model."""
 
     def __init__(self, mlm: MaskedLM | CausalLM) -> None:

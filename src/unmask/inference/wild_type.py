@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from unmask.errors import UsageError
-from unmask.inference.sentences import Reader
+from unmask.inference.sentences import SentenceReader
 from unmask.models.masked_lm import MaskedLM
 from unmask.text.support import Support
 
@@ -38,7 +38,7 @@ class WildType:
         A site may hold the 20 amino acids, those of them that the model knows, and whatever other letters
         the sequence and its mutants have: a model of DNA or RNA has its own.
         """
-        sentence = Reader(mlm)(sequence)
+        sentence = SentenceReader(mlm)(sequence)
         if len(sentence) != len(sequence):
             raise UsageError(
                 f"the model reads {len(sequence)} letters as {len(sentence)} tokens: expected one that reads "

@@ -22,7 +22,7 @@ from typing import Any
 from unmask.errors import UnmaskError, UsageError
 from unmask.inference.causal_scores import make_sentence_scorer
 from unmask.inference.sentence_scores import DISTRIBUTIONS, SentenceScore, check_scores
-from unmask.inference.sentences import Reader, Sentence
+from unmask.inference.sentences import Sentence, SentenceReader
 from unmask.lazy import require
 from unmask.models.load import load_language_model
 from unmask.progress import silent
@@ -75,7 +75,7 @@ class UnmaskLM(LM):  # type: ignore[misc]
             pretrained, device=device or "auto", memory=memory, allow_pickle=allow_pickle
         )
         self._score = make_sentence_scorer(self.lm, [metric], orders=orders)
-        self._read = Reader(self.lm)
+        self._read = SentenceReader(self.lm)
         one = self._read.of_ids([self.lm.vocabulary.size - 1])
         self._before, self._room = one.positions[0], self.lm.window - len(one.ids) + 1
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.errors import UsageError
 from unmask.models.embedded import locate
-from unmask.models.masked_lm import DEFAULT_MEMORY, Engine, MaskedLM
+from unmask.models.masked_lm import DEFAULT_MEMORY, Backend, MaskedLM
 from unmask.models.pair_head import find_pair_head
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def load(
     device: str = "auto",
     memory: int | str = DEFAULT_MEMORY,
     allow_pickle: bool = False,
-    engine: Engine = "auto",
+    backend: Backend = "auto",
     pair_head: str | Path | None = "auto",
 ) -> MaskedLM:
     """Load a masked language model: the embedded one, a directory, a hub name, or a module in memory.
@@ -33,8 +33,8 @@ def load(
         device: `auto`, `cpu`, `cuda` or `mps`; with `auto`, a module stays where it is.
         memory: what the work may take beyond the model, as in `4GB`.
         allow_pickle: read pickled weights (which can run code) where there are no safetensors.
-        engine: `auto` opens a plain BERT by unmask's own code, which loads in a fraction of the time, and all
-            else by transformers; `transformers` opens everything by it.
+        backend: `auto` opens a plain BERT by unmask's own code, which loads in a fraction of the time, and
+            all else by transformers; `transformers` opens everything by it.
         pair_head: the file that `unmask distill` made for these weights; `auto` takes `pair_head.safetensors`
             beside them, if it is there, and None takes none.
     """
@@ -53,7 +53,7 @@ def load(
         device=device,
         memory=memory,
         allow_pickle=allow_pickle,
-        engine=engine,
+        backend=backend,
         pair_head=pair_head,
     )
 

@@ -42,7 +42,7 @@ from unmask.text.vocabulary import Vocabulary
 from unmask.values import shown
 
 DEFAULT_MEMORY = "4GB"
-Engine = Literal["auto", "transformers"]
+Backend = Literal["auto", "transformers"]
 TOKENS_AT_ONCE = 4096
 
 
@@ -91,7 +91,7 @@ class MaskedLM:
         device: str = "auto",
         memory: int | str = DEFAULT_MEMORY,
         allow_pickle: bool = False,
-        engine: Engine = "auto",
+        backend: Backend = "auto",
         pair_head: str | Path | None = "auto",
     ) -> MaskedLM:
         """Load a masked language model: the embedded one, a directory, or a hub name.
@@ -101,15 +101,15 @@ class MaskedLM:
             name: what to call it in reports; by default the source.
             device, memory: as for the class.
             allow_pickle: read pickled weights (which can run code) where there are no safetensors.
-            engine: `auto` opens a plain BERT by unmask's own code, which loads in a fraction of the time, and
-                all else by transformers; `transformers` opens everything by it.
+            backend: `auto` opens a plain BERT by unmask's own code, which loads in a fraction of the time,
+                and all else by transformers; `transformers` opens everything by it.
             pair_head: the file that `unmask distill` made for these weights; `auto` takes
                 `pair_head.safetensors` beside them, if it is there, and None takes none.
         """
-        if not isinstance(engine, str) or engine not in ("auto", "transformers"):
-            raise UsageError(f"unknown engine {shown(engine)}: expected auto or transformers")
+        if not isinstance(backend, str) or backend not in ("auto", "transformers"):
+            raise UsageError(f"unknown backend {shown(backend)}: expected auto or transformers")
         place = locate(str(source))
-        opened = open_light(place) if engine == "auto" else None
+        opened = open_light(place) if backend == "auto" else None
         if opened is None:
             opened = open_checkpoint(place, allow_pickle=allow_pickle)
         mlm = cls(*opened, name=name or str(source), device=device, memory=memory)
@@ -132,7 +132,7 @@ class MaskedLM:
         return twin
 
     @property
-    def engine(self) -> str:
+    def backend(self) -> str:
         """Whose model it is: `light` (our own, for plain BERT) or `transformers`."""
         return "light" if isinstance(self.tokenizer, LightTokenizer) else "transformers"
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unmask.inference.sentences import Reader
+from unmask.inference.sentences import SentenceReader
 from unmask.models.masked_lm import MaskedLM
 from unmask.text.support import Support
 
@@ -90,7 +90,9 @@ class Filling(NamedTuple):
     asked: list[int]
 
 
-def contexts_of(reader: Reader, texts: Sequence[str], max_length: int, rng: random.Random) -> list[list[int]]:
+def contexts_of(
+    reader: SentenceReader, texts: Sequence[str], max_length: int, rng: random.Random
+) -> list[list[int]]:
     """Cut one context of at most `max_length` tokens of its own out of each text that has enough."""
     found = []
     for text in texts:
@@ -123,7 +125,7 @@ def choose_blanks(length: int, rng: random.Random) -> list[int]:
 @torch.inference_mode()
 def collect(mlm: MaskedLM, texts: Sequence[str], *, max_length: int, seed: str) -> PairData | None:
     """Ask the model about one context of each text; None if no text is long enough."""
-    rng, reader = random.Random(seed), Reader(mlm)
+    rng, reader = random.Random(seed), SentenceReader(mlm)
     generator = torch.Generator().manual_seed(rng.getrandbits(60))
     contexts = contexts_of(reader, texts, max_length, rng)
     by_length: dict[int, list[list[int]]] = {}
@@ -140,7 +142,7 @@ def collect(mlm: MaskedLM, texts: Sequence[str], *, max_length: int, seed: str) 
 
 def _of_one_length(
     mlm: MaskedLM,
-    reader: Reader,
+    reader: SentenceReader,
     contexts: list[list[int]],
     words: Tensor,
     rng: random.Random,

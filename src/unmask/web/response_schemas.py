@@ -37,7 +37,7 @@ class TextResponse(BaseModel):
     """What every answer about a text rests on."""
 
     model: str
-    engine: str = Field(description="Whose model it is: light (our own) or transformers.")
+    backend: str = Field(description="Whose model it is: light (our own) or transformers.")
     length: int = Field(description="Tokens of the text, special ones included.")
     blank_positions: list[int]
     support: str = Field(description="Which tokens a blank may hold.")

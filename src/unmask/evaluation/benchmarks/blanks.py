@@ -29,7 +29,7 @@ from unmask.evaluation.keyed_tasks import Record, Task, run_tasks, worker_with
 from unmask.evaluation.sentences import read_sentences
 from unmask.inference.grid_conditionals import MOST_PASSES, affordable_candidates, grid_conditionals
 from unmask.inference.model_conditionals import PAIR_CANDIDATES, ModelConditionals, independent_joint
-from unmask.inference.sentences import Reader
+from unmask.inference.sentences import SentenceReader
 from unmask.joints.backoff import BackoffGrid
 from unmask.joints.chain import Chain
 from unmask.joints.grid import GridJoint
@@ -93,7 +93,7 @@ def draw_clozes(
 ) -> Iterator[tuple[str, Cloze]]:
     """Go through sentences in random order, with a run of masked tokens at a random place in each."""
     rng = random.Random(f"{settings.seed} {blanks}")
-    read, words = Reader(mlm), set(Support.words(mlm.vocabulary).ids.tolist())
+    read, words = SentenceReader(mlm), set(Support.words(mlm.vocabulary).ids.tolist())
     found = 0
     for text in rng.sample(list(texts), len(texts)):
         sentence = read(text)
@@ -156,7 +156,7 @@ class Answerer:
 
     def __init__(self, mlm: MaskedLM, settings: BlanksSettings) -> None:
         self.mlm, self.settings = mlm, settings
-        self._read, self._support = Reader(mlm), Support.words(mlm.vocabulary)
+        self._read, self._support = SentenceReader(mlm), Support.words(mlm.vocabulary)
 
     @torch.inference_mode()
     def __call__(self, questions: list[Task]) -> list[Record]:
