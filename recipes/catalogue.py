@@ -57,12 +57,12 @@ def _pages(*names: str) -> tuple[str, ...]:
     return tuple(f"{BACKGROUND}/{name}.md" for name in names)
 
 
-BEYOND: dict[str, Any] = {
-    "json": "beyond.json",
-    "tables": "recipes/beyond.py",
-    "mark": "beyond",
+BLANKS_AND_BLIMP: dict[str, Any] = {
+    "json": "blanks_and_blimp.json",
+    "tables": "recipes/blanks_and_blimp.py",
+    "mark": "blanks_and_blimp",
     "pages": _pages("results-benchmarks"),
-    "figures": ("docs/figures/beyond.py",),
+    "figures": ("docs/figures/blanks_and_blimp.py",),
 }
 ENCODERS: dict[str, Any] = {
     "json": "encoders.json",
@@ -99,13 +99,13 @@ RESULTS: tuple[Result, ...] = (
         minutes={"snli": 3, "xsum": 13, "wikipedia": 13},
     ),
     Result(
-        "yardstick",
-        "yardstick.json",
-        _recipe("yardstick", "--ray", "local"),
-        tables="recipes/yardstick.py",
-        mark="yardstick",
+        "dependence",
+        "dependence.json",
+        _recipe("dependence", "--ray", "local"),
+        tables="recipes/dependence.py",
+        mark="dependence",
         pages=_pages("results-dependence"),
-        figures=("docs/figures/yardstick.py",),
+        figures=("docs/figures/dependence.py",),
         minutes={"all": 20},
         pair_head=True,
     ),
@@ -166,9 +166,9 @@ RESULTS: tuple[Result, ...] = (
     ),
     Result(
         "blanks",
-        command=_recipe("beyond", "--ray", "local", "--only", "{parts}"),
+        command=_recipe("blanks_and_blimp", "--ray", "local", "--only", "{parts}"),
         minutes={"many-3": 6, "blanks-snli": 11, "many-2": 13, "blanks-xsum": 22},
-        **BEYOND,
+        **BLANKS_AND_BLIMP,
     ),
     Result(
         "fine-tuning",
@@ -177,9 +177,9 @@ RESULTS: tuple[Result, ...] = (
     ),
     Result(
         "blimp",
-        command=_recipe("beyond", "--ray", "local", "--only", "{parts}"),
+        command=_recipe("blanks_and_blimp", "--ray", "local", "--only", "{parts}"),
         minutes={"blimp": 45},
-        **BEYOND,
+        **BLANKS_AND_BLIMP,
     ),
     Result(
         "table-exact",

@@ -1,6 +1,6 @@
-"""Draw the benchmarks of meaning from beyond.json (which `python recipes/beyond.py` measures).
+"""Draw the benchmarks of meaning from blanks_and_blimp.json, which `recipes/blanks_and_blimp.py` measures.
 
-python docs/figures/beyond.py
+python docs/figures/blanks_and_blimp.py
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def draw_blimp(accuracy: dict[str, Any]) -> None:
     save(figure, "blimp")
 
 
-if __name__ == "__main__" and (HERE / "beyond.json").exists():
-    found = json.loads((HERE / "beyond.json").read_text(encoding="utf-8"))
+if __name__ == "__main__" and (HERE / "blanks_and_blimp.json").exists():
+    found = json.loads((HERE / "blanks_and_blimp.json").read_text(encoding="utf-8"))
     rows = [row for name, run in found.items() if name.startswith("blanks-") for row in run["rows"]]
     if rows:
         draw_blanks(rows)

@@ -1,10 +1,10 @@
 """The results of docs/background/results-benchmarks.md: `unmask benchmark blimp` and `blanks`.
 
-    python recipes/beyond.py --data ../shared/data --work RUNS [--only blimp many-2 ...]
+    python recipes/blanks_and_blimp.py --data ../shared/data --work RUNS [--only blimp many-2 ...]
 
-Runs are resumable: a killed recipe goes on where it was. Numbers go to docs/figures/beyond.json as they come;
-the tables of the page are rewritten from there (between `% beyond: NAME` and `% end`), which is all that
---tables does. `python docs/figures/beyond.py` draws the figures.
+Runs are resumable: a killed recipe goes on where it was. Numbers go to docs/figures/blanks_and_blimp.json as
+they come; the tables of the page are rewritten from there (between `% blanks_and_blimp: NAME` and `% end`),
+which is all that --tables does. `python docs/figures/blanks_and_blimp.py` draws the figures.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from unmask.evaluation.intervals import Estimate
 from unmask.evaluation.intervals import shown as with_interval
 from unmask.evaluation.score_file import ScoreSettings
 
-RESULTS = ROOT / "docs" / "figures" / "beyond.json"
+RESULTS = ROOT / "docs" / "figures" / "blanks_and_blimp.json"
 PAGE = ROOT / "docs" / "background" / "results-benchmarks.md"
 TEXTS = 300
 """Of each row of `blanks`."""
@@ -159,13 +159,13 @@ def tables(kept: dict[str, Any]) -> dict[str, str]:
                 made_of.setdefault(shown(parts.get(name)), []).append(name)
         if made_of:
             told = [f"{', '.join(of)}: {when}" if len(made_of) > 1 else when for when, of in made_of.items()]
-            made[place] = f"Made by `python recipes/beyond.py`: {'; '.join(told)}."
+            made[place] = f"Made by `python recipes/blanks_and_blimp.py`: {'; '.join(told)}."
     return made
 
 
 def main() -> None:
     """Do the runs that are asked for, and rewrite the page."""
-    parser = parser_of(__doc__, "beyond", list(RUNS))
+    parser = parser_of(__doc__, "blanks_and_blimp", list(RUNS))
     parser.add_argument("--examples", type=int, default=200, help="pairs of each file of BLiMP")
     parser.add_argument("--sentences", type=int, help="of each row of blanks and many, for a try")
     options = parser.parse_args()
@@ -175,7 +175,7 @@ def main() -> None:
         made = stamp(pair_head=False)  # no method of these takes the head's guesses
         found = RUNS[name](options)
         write(out, read(out) | {name: found}, {name: made})
-    show(tables(read(out)), [PAGE], "beyond", options.out)
+    show(tables(read(out)), [PAGE], "blanks_and_blimp", options.out)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Draw how well proxies tell the dependence of two tokens, from yardstick.json (of recipes/yardstick.py).
+"""Draw how well proxies tell the dependence of two tokens, from dependence.json (of recipes/dependence.py).
 
-python docs/figures/yardstick.py
+python docs/figures/dependence.py
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COLOURS = {
 
 def draw(found: dict[str, Any]) -> None:
     """Draw rank correlations by distance, and mutual information by tenths of each proxy."""
-    plt = pyplot("yardstick")
+    plt = pyplot("dependence")
     groups = found["groups"]
     here = ["all", *(name for name in groups if name.startswith("distance "))]
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2))
@@ -40,8 +40,8 @@ def draw(found: dict[str, Any]) -> None:
     for axis in (left, right):
         axis.grid(axis="y", alpha=0.3)
     right.legend(frameon=False, fontsize=8, loc="upper left")
-    save(figure, "yardstick")
+    save(figure, "dependence")
 
 
-if __name__ == "__main__" and (HERE / "yardstick.json").exists():
-    draw(json.loads((HERE / "yardstick.json").read_text(encoding="utf-8")))
+if __name__ == "__main__" and (HERE / "dependence.json").exists():
+    draw(json.loads((HERE / "dependence.json").read_text(encoding="utf-8")))

@@ -1,11 +1,11 @@
 """The results of docs/background/results-dependence.md: how well proxies tell dependence.
 
-    python recipes/yardstick.py --data ../shared/data --work RUNS [--examples 500] [--exact 8] [--ray local]
-    python recipes/yardstick.py --tables                      rewrite the page only
+    python recipes/dependence.py --data ../shared/data --work RUNS [--examples 500] [--exact 8] [--ray local]
+    python recipes/dependence.py --tables                      rewrite the page only
 
 The run is resumable: a killed recipe goes on with the pairs that it has not measured. Numbers go to
-docs/figures/yardstick.json, from which the tables of the page are written (between `% yardstick: NAME` and
-`% end`) and `python docs/figures/yardstick.py` draws the figure.
+docs/figures/dependence.json, from which the tables of the page are written (between `% dependence: NAME` and
+`% end`) and `python docs/figures/dependence.py` draws the figure.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from unmask.evaluation.dependence_summary import summarise_dependence
 from unmask.evaluation.intervals import Estimate
 from unmask.evaluation.intervals import shown as with_interval
 
-RESULTS = ROOT / "docs" / "figures" / "yardstick.json"
+RESULTS = ROOT / "docs" / "figures" / "dependence.json"
 PAGE = ROOT / "docs" / "background" / "results-dependence.md"
-FIGURE = """```{figure} ../figures/yardstick.svg
+FIGURE = """```{figure} ../figures/dependence.svg
 :alt: Rank correlation of each proxy with mutual information by distance; the latter by tenths of the pairs.
 :width: 100%
 ```"""
-"""What `python docs/figures/yardstick.py` draws."""
+"""What `python docs/figures/dependence.py` draws."""
 SOURCES = {
     "distance": "baseline",
     "confidence": "Fast-dLLM, MaskGIT",
@@ -67,7 +67,7 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         "reference": _reference(found),
         "answer": _answer(found),
         "figure": FIGURE,
-        "source": f"`python recipes/yardstick.py`: {found['pairs']:,} pairs, "
+        "source": f"`python recipes/dependence.py`: {found['pairs']:,} pairs, "
         f"{shown(found.get(MADE, {}).get(ALL))}.",
     }
 
@@ -165,7 +165,7 @@ def _shown(entry: dict[str, float]) -> str:
 
 def main() -> None:
     """Measure what is asked for, and rewrite the page."""
-    parser = parser_of(__doc__, "yardstick")
+    parser = parser_of(__doc__, "dependence")
     parser.add_argument("--model", default="english")
     parser.add_argument("--examples", type=int, default=500, help="pairs per data set")
     parser.add_argument("--exact", type=int, default=8, help="of them computed exactly, too")
@@ -177,7 +177,7 @@ def main() -> None:
         options.work.mkdir(parents=True, exist_ok=True)
         made = stamp(pair_head=True, model=options.model)  # a run of other weights is not resumed
         write(out, measure(options), {ALL: made})
-    show(tables(read(out)), [PAGE], "yardstick", options.out)
+    show(tables(read(out)), [PAGE], "dependence", options.out)
 
 
 if __name__ == "__main__":
