@@ -14,7 +14,7 @@ from unmask import UsageError, construct, lazy
 from unmask.cli.sample import show_chains
 from unmask.inference.exact import exact_conditionals
 from unmask.inference.generation import cloze_of as cloze_to_fill
-from unmask.inference.generation import generated_answer, sample_by_markov_chain, verdict
+from unmask.inference.generation import sample_by_markov_chain, verdict
 from unmask.inference.markov_chains import (
     BlockGibbs,
     Gibbs,
@@ -28,6 +28,7 @@ from unmask.inference.markov_chains import (
 from unmask.inference.model_conditionals import ModelConditionals
 from unmask.inference.query import Query
 from unmask.joints.table import TableJoint
+from unmask.serialize import generated_answer
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 from unmask.text.vocabulary import Vocabulary

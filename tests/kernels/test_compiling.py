@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SOLVE = """
 import torch, unmask
 from unmask.kernels import compiling
@@ -23,3 +25,14 @@ def test_it_is_told_once_after_installation(tmp_path) -> None:
     ]
     assert told[0].count("compiling") == 1
     assert told[1] == ""
+
+
+def test_it_leaves_the_standard_streams_alone(tmp_path) -> None:
+    pytest.importorskip("colorama")  # numba swaps the streams through it, where it is installed
+    watched = "import colorama\ncolorama.init = colorama.reinit = lambda: print('swapped')\n"
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    solved = subprocess.run(
+        [sys.executable, "-c", watched + SOLVE], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "compiling" in solved.stdout
+    assert "swapped" not in solved.stdout

@@ -47,7 +47,7 @@ import functools
 import math
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -60,10 +60,9 @@ from unmask.inference.pair_guess import PairGuess, check_has_head
 from unmask.inference.partial_states import PartialStates
 from unmask.inference.query import Completion
 from unmask.inference.resolution import ASKED, PREDICTED
-from unmask.inference.shared_passes import Fillings, Steps, masked_states, run_together
+from unmask.inference.shared_passes import Fillings, Steps, masked_states, run_alone
 from unmask.inference.weighted_sampling import draw
 from unmask.models.masked_lm import MaskedLM
-from unmask.progress import Progress, silent
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import Cloze
 
@@ -110,13 +109,6 @@ class _Completed(NamedTuple):
         """What the left-out candidates say of the worse side; None if there are none."""
         found = [c.judgement for c in (self.a_given_b, self.b_given_a) if c.judgement is not None]
         return max(found, key=attrgetter("shift"), default=None)
-
-
-def cross_conditionals(
-    mlm: MaskedLM, *question: Any, progress: Progress = silent, **options: Any
-) -> PairConditionals:
-    """Ask the model about `candidates` tokens per side and complete the rest, as `cross_steps` says."""
-    return run_together(mlm, [cross_steps(mlm, *question, **options)], progress)[0]
 
 
 @torch.inference_mode()
@@ -229,6 +221,10 @@ def cross_steps(
         cloze=cloze,
     )
     return made.made_linear()
+
+
+cross_conditionals = run_alone(cross_steps)
+"""Cross conditionals of one text by itself, with the arguments of `cross_steps`."""
 
 
 def _first_candidates(
