@@ -133,13 +133,6 @@ def test_a_fit_goes_on_from_another_head(distilled, corpus, checkpoint, tmp_path
     assert abs(lost) < learned / 10
 
 
-def test_a_fit_in_bfloat16_comes_to_nearly_the_same(distilled, corpus, checkpoint, tmp_path):
-    half = distill(settings(corpus, checkpoint("bert"), bf16=True), tmp_path)
-    best, in_half = (min(e["held_out"] for e in made.history) for made in (distilled, half))
-    assert best != in_half
-    assert abs(best - in_half) < (distilled.history[0]["held_out"] - best) / 5
-
-
 def test_a_head_of_another_shape_is_no_start(distilled, corpus, checkpoint, tmp_path):
     with pytest.raises(UsageError, match="expected a pair head of"):
         distill(settings(corpus, checkpoint("bert"), width=16, init_from=str(distilled.head)), tmp_path)

@@ -61,9 +61,6 @@ class DistillSettings:
     batch_size: int = setting(256, "Targets per step.", kind=COUNT)
     lr: float = setting(8e-4, "Peak learning rate.", kind=POSITIVE)
     weight_decay: float = setting(0.02, "Weight decay.", kind=NOT_NEGATIVE)
-    bf16: bool = setting(
-        False, "Fit in bfloat16, weights in single precision: faster where the processor can."
-    )
     eval_steps: int = setting(250, "Steps between evaluations, each with a checkpoint.", kind=COUNT)
     patience: int = setting(
         8, "Evaluations without a smaller held-out loss after which the fit stops.", kind=COUNT

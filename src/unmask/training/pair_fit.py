@@ -38,7 +38,6 @@ class FitSettings:
     batch_size: int
     lr: float
     weight_decay: float
-    bf16: bool
     eval_steps: int
     patience: int
     seed: int
@@ -90,7 +89,7 @@ class PairFit:
         self.head.embedding_std.copy_(self._embeddings.std(0).clamp_min(1e-6))
         self.head.to(self._device)
         self._optimizer = torch.optim.AdamW(
-            self.head.parameters(), lr=settings.lr, weight_decay=settings.weight_decay, fused=True
+            self.head.parameters(), lr=settings.lr, weight_decay=settings.weight_decay
         )
         self.steps = max(1, math.ceil(settings.epochs * len(data) / settings.batch_size))
         self._state = FitState(0, math.inf, {}, 0, [])
@@ -136,8 +135,7 @@ class PairFit:
         for group in self._optimizer.param_groups:
             group["lr"] = settings.lr * _rate(step / self.steps)
         self.head.train()
-        with torch.autocast(self._device.type, torch.bfloat16, enabled=settings.bf16):
-            loss = self._kl(self.head(*inputs), truth).mean()
+        loss = self._kl(self.head(*inputs), truth).mean()
         self._optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.head.parameters(), 1.0)
