@@ -7,7 +7,7 @@ of each counts, so that what else the machine does weighs on neither. Their log-
 
 A second table shows what a text costs by how many are asked about at once: whether it would pay to gather
 the candidates of several examples into one batch. A third one has the pace of the matrix products alone, by
-torch's own `linear` and by `unmask.linear`.
+torch's own `linear` and by unmask's layers.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.nn import functional
+from torch import Tensor, nn
 
 import unmask
 from machine import by_turns, describe, hugging_face, table
-from unmask.linear import linear, onednn_is_faster
+from unmask.linear_layers import FastLinear, onednn_is_faster
 from unmask.models.hooks import output_cut
 from unmask.text.cloze import Cloze
 
@@ -76,19 +75,19 @@ def together(
 
 @torch.inference_mode()
 def products(repeats: int = 5) -> list[tuple[str, float, float]]:
-    """Return the GFLOP/s of each of PRODUCTS by torch's own `linear` and by ours."""
+    """Return the GFLOP/s of each of PRODUCTS by torch's own `linear` and by our layers."""
     return [(f"{r:,} × {f:,} × {o:,}", *_paces(r, f, o, 4 * repeats)) for r, f, o in PRODUCTS]
 
 
 def _paces(rows: int, features: int, outputs: int, repeats: int) -> tuple[float, float]:
-    given = torch.randn(rows, features), torch.randn(outputs, features), torch.randn(outputs)
-    calls = max(1, int(1e9 / (rows * features * outputs)))
+    layers = {"torch": nn.Linear(features, outputs), "unmask": FastLinear(features, outputs)}
+    x, calls = torch.randn(rows, features), max(1, int(1e9 / (rows * features * outputs)))
 
-    def work(multiply: Callable[..., Tensor]) -> None:
+    def work(layer: nn.Module) -> None:
         for _ in range(calls):
-            multiply(*given)
+            layer(x)
 
-    best = by_turns({"torch": partial(work, functional.linear), "unmask": partial(work, linear)}, repeats)
+    best = by_turns({name: partial(work, layer) for name, layer in layers.items()}, repeats)
     done = 2e-9 * calls * rows * features * outputs
     return done / best["torch"], done / best["unmask"]
 
@@ -166,7 +165,7 @@ def main() -> None:
     costs = together(given.model, repeats=given.repeats)
     heads = ["texts of 16 tokens at once", *map(str, costs)]
     print(table(heads, [["engine, ms per text", *(f"{cost:.2f}" for cost in costs.values())]]))
-    print(f"\n`unmask.linear` takes {'oneDNN' if onednn_is_faster() else 'what torch takes'} here.\n")
+    print(f"\nLinear layers take {'oneDNN' if onednn_is_faster() else 'what torch takes'} here.\n")
     rows = [[what, f"{a:.0f}", f"{b:.0f}", f"{b / a:.2f}"] for what, a, b in products(given.repeats)]
     print(table(["product", "torch, GFLOP/s", "unmask, GFLOP/s", "ratio"], rows))
 

@@ -46,7 +46,7 @@ def score(way: str, model: str, texts: list[str], memory: str) -> None:
 
     torch.set_num_threads(1)
     opens = hugging_face if way.endswith("transformers") else unmask.load
-    mlm = opens(model, memory=memory)
+    mlm = opens(model, memory=memory, device="cpu")
     read = SentenceReader(mlm)
     parsed = [read(text) for text in texts]
 

@@ -15,7 +15,6 @@ os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.envir
 
 from transformers import AutoModelForMaskedLM, PreTrainedModel
 
-import unmask.kernels  # noqa: F401 - before a test imports numba: it keeps the standard streams as they are
 from tiny import ARCHITECTURES, save_tiny
 from unmask.models.masked_lm import MaskedLM
 

@@ -237,7 +237,7 @@ class TestFoundByTheCampaign:
         with pytest.raises(UsageError, match="sweeps"):
             construct("ag", table, sweeps=10**9)
 
-    def test_an_engine_that_is_no_word(self) -> None:
+    def test_a_backend_that_is_no_word(self) -> None:
         with pytest.raises(UsageError, match="backend"):
             unmask.load(backend=np.array([[1, 2]]))
 

@@ -10,11 +10,17 @@ Nothing heavy is imported before it is used.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from unmask.lazy import lazy_attributes
 
 __version__ = "0.1.0"
+
+# Where colorama is installed, numba would swap the standard streams of the whole process, for a moment and
+# from whichever thread compiles, to write errors in bold; what another thread prints meanwhile can get lost.
+# numba reads this when it is imported.
+os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 
 if TYPE_CHECKING:
     from unmask.api import Score, compare, fill, score

@@ -29,7 +29,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def both(checkpoint):
-    """The same checkpoint by both engines."""
+    """The same checkpoint by both backends."""
     opened = {}
 
     def get(name):
@@ -42,7 +42,7 @@ def both(checkpoint):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_plain_bert_is_opened_by_the_light_engine(both, name):
+def test_a_plain_bert_is_opened_by_the_light_backend(both, name):
     light, full = both(name)
     assert (light.backend, full.backend) == ("light", "transformers")
     assert light.window == full.window
@@ -53,7 +53,7 @@ def test_a_plain_bert_is_opened_by_the_light_engine(both, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-def test_both_engines_give_the_same_logits(both, name):
+def test_both_backends_give_the_same_logits(both, name):
     light, full = both(name)
     generator = torch.Generator().manual_seed(0)
     for length in (3, 8, 40):
@@ -65,7 +65,7 @@ def test_both_engines_give_the_same_logits(both, name):
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("text", TEXTS)
-def test_both_engines_read_a_text_alike(both, name, text):
+def test_both_backends_read_a_text_alike(both, name, text):
     light, full = (mlm.tokenizer for mlm in both(name))
     ours = light(text, return_offsets_mapping=True)
     theirs = full(text, return_offsets_mapping=True)
@@ -77,7 +77,7 @@ def test_both_engines_read_a_text_alike(both, name, text):
 @pytest.mark.slow
 @given(text=st.text(max_size=40))
 @settings(max_examples=200, deadline=None, derandomize=True)
-def test_both_engines_read_any_text_alike(text):
+def test_both_backends_read_any_text_alike(text):
     light, full = _english()
     assert light(text)["input_ids"] == full(text)["input_ids"]
 
@@ -89,7 +89,7 @@ def _english(opened=[]):  # noqa: B006 (kept from call to call on purpose)
     return opened
 
 
-def test_both_engines_give_the_same_joint(both):
+def test_both_backends_give_the_same_joint(both):
     text = "The [MASK] man is playing [MASK] the casino."
     light, full = (unmask.fill(text, mlm=mlm) for mlm in both("bert"))
     assert [f.text for f in light.top(5)] == [f.text for f in full.top(5)]
@@ -144,7 +144,7 @@ def test_other_architectures_are_left_to_transformers(checkpoint, architecture):
     assert open_light(str(checkpoint(architecture))) is None
 
 
-def test_an_unknown_engine_is_refused(checkpoint):
+def test_an_unknown_backend_is_refused(checkpoint):
     with pytest.raises(unmask.UsageError, match="unknown backend 'onnx'"):
         unmask.load(checkpoint("bert"), backend="onnx")
 

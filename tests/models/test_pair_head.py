@@ -48,7 +48,7 @@ def test_the_head_beside_the_weights_is_found_and_may_be_left(with_head):
     assert unmask.load(with_head, pair_head=None).pair_head is None
 
 
-def test_both_engines_know_it_as_theirs(with_head):
+def test_both_backends_know_it_as_theirs(with_head):
     for backend in ("auto", "transformers"):
         assert unmask.load(with_head, backend=backend).pair_head is not None
 

@@ -91,6 +91,27 @@ def test_every_way_of_telling_that_memory_ran_out_is_503():
 
 
 @linux
+def test_the_server_multiplies_without_compiling():
+    script = """
+        import torch
+        from fastapi.testclient import TestClient
+        from torch.nn import functional
+        from unmask import linear_layers
+        from unmask.web import Settings, create_app
+
+        linear_layers.onednn_is_faster = lambda: True
+        app = create_app(Settings(hosts=None))
+        app.state.service.warm_up = lambda: None
+        layer, rows = linear_layers.FastLinear(64, 64), torch.zeros(60, 64)
+        with TestClient(app), torch.inference_mode():
+            layer(rows[:50])
+            with no_more_than(10**5):  # the result's 15 kB, and no compiled loop's
+                print(layer(rows).shape, functional.gelu(rows).shape)
+    """
+    assert run(script) == ["torch.Size([60, 64]) torch.Size([60, 64])"]
+
+
+@linux
 def test_a_worker_that_had_no_memory_to_compile_a_loop_is_replaced():
     script = """
         import threading, torch

@@ -47,7 +47,7 @@ import functools
 import math
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -60,9 +60,10 @@ from unmask.inference.pair_guess import PairGuess, check_has_head
 from unmask.inference.partial_states import PartialStates
 from unmask.inference.query import Completion
 from unmask.inference.resolution import ASKED, PREDICTED
-from unmask.inference.shared_passes import Fillings, Steps, masked_states, run_alone
+from unmask.inference.shared_passes import Fillings, Steps, masked_states, run_together
 from unmask.inference.weighted_sampling import draw
 from unmask.models.masked_lm import MaskedLM
+from unmask.progress import Progress, silent
 from unmask.tables.pair_conditionals import PairConditionals
 from unmask.text.cloze import Cloze
 
@@ -223,8 +224,11 @@ def cross_steps(
     return made.made_linear()
 
 
-cross_conditionals = run_alone(cross_steps)
-"""Cross conditionals of one text by itself, with the arguments of `cross_steps`."""
+def cross_conditionals(
+    mlm: MaskedLM, *question: Any, progress: Progress = silent, **options: Any
+) -> PairConditionals:
+    """Return the cross conditionals of one text by itself; the arguments are those of `cross_steps`."""
+    return run_together(mlm, [cross_steps(mlm, *question, **options)], progress)[0]
 
 
 def _first_candidates(

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from unmask.diagnostics import Diagnostics
 from unmask.errors import RunError, UsageError
-from unmask.linear import linear
 from unmask.memory import show_bytes
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
@@ -139,7 +138,7 @@ def lazy_table(
     log_z = torch.empty(len(states), device=mlm.tables_on, dtype=torch.float64)
     for start in range(0, len(states), STATES_AT_ONCE):
         part = slice(start, start + STATES_AT_ONCE)
-        log_z[part] = linear(states[part], weights, offset).logsumexp(1)
+        log_z[part] = torch.addmm(offset, states[part], weights.T).logsumexp(1)
     return LazyTable(weights, offset, states, log_z, by_asked), log_z
 
 

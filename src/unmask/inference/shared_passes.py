@@ -6,10 +6,9 @@ fillings share but once. A text with few is too small a batch, so such texts are
 
 from __future__ import annotations
 
-import functools
 from collections import defaultdict
-from collections.abc import Callable, Generator, Hashable, Sequence
-from typing import Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from collections.abc import Generator, Hashable, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -23,7 +22,6 @@ FILLINGS_ALONE = 16
 
 Key = TypeVar("Key", bound=Hashable)
 Found = TypeVar("Found")
-Asked = ParamSpec("Asked")
 
 
 class Fillings(NamedTuple):
@@ -57,18 +55,6 @@ def run_together(mlm: MaskedLM, works: Sequence[Steps[Found]], progress: Progres
         states = iter(filled_states(mlm, [one for each in asked.values() for one in each], progress))
         answers = {n: [next(states) for _ in each] for n, each in asked.items()}
     return [results[n] for n in range(len(works))]
-
-
-def run_alone(
-    steps: Callable[Concatenate[MaskedLM, Asked], Steps[Found]],
-) -> Callable[Concatenate[MaskedLM, Asked], Found]:
-    """Return a function that does the work of one text by itself, with the arguments of its steps."""
-
-    @functools.wraps(steps)
-    def run(mlm: MaskedLM, /, *question: Asked.args, **options: Asked.kwargs) -> Found:
-        return run_together(mlm, [steps(mlm, *question, **options)])[0]
-
-    return run
 
 
 @torch.inference_mode()

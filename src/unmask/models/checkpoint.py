@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from unmask.errors import RunError, UsageError, first_line
-from unmask.linear import for_inference
+from unmask.linear_layers import for_inference
 from unmask.models.config_check import check_config
 from unmask.models.engine import KNOWN
 from unmask.models.hub import config_directory, kept_from_hub

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
-from unmask.linear import FastLinear, gelu_of_linear
+from unmask.linear_layers import FastLinear
 
 ROWS_IN_CACHE = 1024
 """How many tokens a batch has on a CPU, measured: see docs/background/forward-passes.md."""
@@ -81,8 +81,8 @@ class Layer:
     def feed(self, heard: Tensor, x: Tensor) -> Tensor:
         """Go on from what states x have heard by attention to the layer's result, of one shape all."""
         x = self.attention_norm(self.attended(heard).add_(x))
-        if self.is_gelu:
-            wide = gelu_of_linear(x, self.widen.weight, self.widen.bias)
+        if self.is_gelu and isinstance(self.widen, FastLinear):
+            wide = self.widen.gelu(x)
         else:
             wide = self.activation(self.widen(x))
         normed: Tensor = self.norm(self.narrow(wide).add_(x))
@@ -174,5 +174,11 @@ def _read_layer(layer: nn.Module, column: int, heads: int) -> Layer | None:
     for name, part in parts.items():
         if name != "activation" and (type(part) not in PLAIN or part.bias is None):
             return None
-    some = torch.linspace(-3, 3, 7)
-    return Layer(**parts, heads=heads, is_gelu=torch.equal(parts["activation"](some), gelu(some)))
+    return Layer(**parts, heads=heads, is_gelu=_is_gelu(parts["activation"]))
+
+
+def _is_gelu(activation: nn.Module) -> bool:
+    """Whether this is the exact GELU: torch's module, or the one of transformers around torch's function."""
+    if isinstance(activation, nn.GELU):
+        return activation.approximate == "none"
+    return getattr(activation, "act", None) is gelu

@@ -22,7 +22,6 @@ import torch
 from torch import Tensor
 
 from unmask.errors import RunError, UsageError
-from unmask.linear import linear
 from unmask.memory import parse_bytes
 from unmask.models.batch_size import fitting_batch
 from unmask.models.checkpoint import open_checkpoint
@@ -250,7 +249,7 @@ class MaskedLM:
         found = self.output_weights(token_ids)
         if found is not None:
             weight, bias = found
-            return lambda states: linear(states, weight, bias)
+            return lambda states: torch.nn.functional.linear(states, weight, bias)
         columns = token_ids.to(self.device)
         return lambda states: self.decode(states)[..., columns]
 

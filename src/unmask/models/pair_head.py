@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unmask.errors import RunError, UsageError
-from unmask.linear import for_inference
+from unmask.linear_layers import for_inference
 from unmask.models.digests import parameters_digest
 from unmask.values import shown
 

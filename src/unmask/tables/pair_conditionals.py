@@ -30,7 +30,6 @@ from torch import Tensor
 
 from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
-from unmask.linear import linear
 from unmask.tables.token_groups import TokenGroups
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
@@ -91,9 +90,9 @@ class LazyTable:
         """Return a block of the table, [rows, columns]."""
         log_z = self.log_z.to(self.dtype)
         if self.by_asked:
-            part = linear(self.weights[rows], self.states[columns]).add_(self.offset[rows, None])
+            part = torch.addmm(self.offset[rows, None], self.weights[rows], self.states[columns].T)
             return part.sub_(log_z[None, columns])
-        part = linear(self.states[rows], self.weights[columns], self.offset[columns])
+        part = torch.addmm(self.offset[None, columns], self.states[rows], self.weights[columns].T)
         return part.sub_(log_z[rows, None])
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from unmask.errors import UsageError
-from unmask.linear import for_inference
+from unmask.linear_layers import for_inference
 from unmask.models.device import choose_device
 from unmask.models.light import open_light_tuned
 from unmask.models.light.tokenizer import LightTokenizer

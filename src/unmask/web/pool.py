@@ -5,8 +5,8 @@ kept until its client gives up. Workers are threads: torch and the compiled loop
 lock.
 
 Not a `ThreadPoolExecutor`, for two reasons. It starts its threads when they are needed, when there may be no
-memory for them any more. And it keeps a thread for good, but one in which oneDNN once had no memory to
-compile a loop can't compile any from then on (Xbyak keeps the error, per thread): here a new thread
+memory for them any more. And it keeps a thread for good, but one in which a library once had no memory may
+not work from then on (OpenMP has not started its threads, a compiler keeps its error): here a new thread
 takes its place.
 
 Work does not begin without some free memory. Where the smallest objects can't be had, Python itself fails in

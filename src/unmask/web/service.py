@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import torch
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -55,7 +56,12 @@ class Service:
         self._deadlines: set[Deadline] = set()
 
     def open(self) -> None:
-        """Take requests, while the first model is loaded and answers the page's first one."""
+        """Take requests, while the first model is loaded and answers the page's first one.
+
+        From then on torch's oneDNN is off in this process: it keeps a compiled loop for every shape that it
+        meets, and where there is no memory for one it can end the process.
+        """
+        torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
         self.pool.open()
         self.warm_up()
 

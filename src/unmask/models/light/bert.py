@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from unmask.linear import for_inference
+from unmask.linear_layers import for_inference
 
 ASSUMED = {
     "model_type": "bert",

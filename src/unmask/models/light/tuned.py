@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unmask.linear import for_inference
+from unmask.linear_layers import for_inference
 from unmask.models.light.bert import ASSUMED, Encoder
 
 OF_TEXTS, OF_TOKENS = "BertForSequenceClassification", "BertForTokenClassification"
