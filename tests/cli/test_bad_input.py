@@ -70,7 +70,7 @@ class TestText:
             ("The {ol}d man", "cut the token 'old' of this model: put them around the whole word"),
             ("The {日} man", "'[UNK]' (id 6) is this model's unknown token"),
             ("The {[SEP]} man", "'[SEP]' (id 8) is a special or unused token"),
-            ("{man}" + " old" * 100, "window holds 64: shorten it, or ask for truncation (--truncate)"),
+            ("{man}" + " old" * 100, "window holds 64: shorten it, or ask for truncation (truncate)"),
         ],
     )
     def test_with_braces(self, text: str, message: str, run: Run, bert: str) -> None:

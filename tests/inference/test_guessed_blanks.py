@@ -57,6 +57,13 @@ def test_the_tree_takes_one_pass_and_says_where_its_error_comes_from(tree):
     assert known.estimated_error > 0
 
 
+def test_it_is_what_no_candidates_give_unless_something_else_is_asked_for(mlm):
+    joint, tree = (unmask.fill(TEXT, mlm=mlm, candidates=0, method=method) for method in ("ag", "tree"))
+    assert joint.diagnostics.passes == 1
+    assert joint.top(3) == tree.top(3)
+    assert unmask.fill(TEXT, mlm=mlm, candidates=0, order="confidence").method == "chain"
+
+
 def test_tokens_of_a_large_support_share_rows_and_it_still_sums_to_one(mlm, monkeypatch):
     monkeypatch.setattr("unmask.inference.tree.OWN_ROWS", 4)
     monkeypatch.setattr("unmask.inference.tree.SHARED_ROWS", 3)

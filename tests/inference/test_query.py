@@ -47,8 +47,10 @@ def test_keywords_that_are_no_fields_are_options_of_the_method() -> None:
     query = Query.of("The [MASK]", {"method": "hcb", "order": "ba", "options": {"pivot": "man"}})
     assert query.options == {"pivot": "man", "order": "ba"}
     assert Query.of(query, {"seed": 3}) == replace(query, seed=3)
-    with pytest.raises(UsageError, match="ag has no option 'suport'"):
+    with pytest.raises(UsageError, match="unknown argument 'suport': did you mean 'support'"):
         Query.of("The [MASK]", {"suport": "all"})
+    with pytest.raises(UsageError, match="ag has no option 'colour'"):
+        Query.of("The [MASK]", {"colour": "red"})
 
 
 def test_fill_takes_a_query_as_well(mlm_of) -> None:

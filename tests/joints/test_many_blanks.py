@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.distributions import kl_divergence
 
+import unmask
 from reference import p_value
 from sequence_toy import JOINTS
 from unmask import UsageError
@@ -157,3 +158,17 @@ def test_many_fillings_are_scored_as_one_by_one(name, joint_of):
     together = joint.log_prob(torch.tensor(rows))
     apart = [float(joint.log_prob(row)) for row in rows]
     np.testing.assert_allclose(together, apart, atol=1e-5)
+
+
+def test_a_chain_of_many_tokens_tells_what_one_of_its_factors_knows():
+    joint = unmask.fill("The [MASK] [MASK] [MASK] at the casino.")
+    assert joint.method == "chain"
+    found = joint.conditional(2, {0: "people", 1: "are"})
+    eating, dancing = joint.log_prob([["people", "are", "eating"], ["people", "are", "dancing"]])
+    apart = found.log_prob("eating") - found.log_prob("dancing")
+    assert float(apart) == pytest.approx(float(eating - dancing))
+    first, second = joint.marginal(0), joint.conditional(1, {0: "people"})
+    factors = first.log_prob("people") + second.log_prob("are") + found.log_prob("eating")
+    assert float(factors) == pytest.approx(float(eating))
+    with pytest.raises(UsageError, match=r"all 8,187 × 8,187 = .*use the method tree"):
+        joint.conditional(2, {0: "people"})

@@ -161,7 +161,7 @@ def test_a_gain_is_paired_with_the_same_example_of_the_base():
     assert area["ag"]["value"]["value"] == pytest.approx(auc(scores[:, 1], truth))
 
 
-def test_the_answer_names_what_is_clear_of_chance_and_says_so_if_nothing_is():
+def test_the_answer_names_what_is_clear_of_zero_and_says_so_if_nothing_is():
     def numbers(low, high):
         return {"gain": {"value": (low + high) / 2, "low": low, "high": high}}
 
@@ -180,7 +180,7 @@ def test_the_answer_on_labels_counts_the_cases_that_are_clear_and_tells_same_wor
     def case(**gains):
         every = {m: numbers(*gains.get(m, (0.0, -0.1, 0.1))) for m in tasks_study.SCORERS}
         return {
-            "auc": {m: {"gain": gain} for m, gain in every.items()},
+            "auc": {m: {"gain": gain, "value": numbers(0.4 + gain["value"])} for m, gain in every.items()},
             "accuracy": {m: {"value": numbers(0.4 + 0.1 * (m == "ag"))} for m in every},
         }
 
@@ -192,6 +192,7 @@ def test_the_answer_on_labels_counts_the_cases_that_are_clear_and_tells_same_wor
     told = tasks_study.labels_answer(found)
     assert "1 of 2 (SST) and 1 of 1 (RTE)" in told
     assert "by up to 0.20 where both labels" in told
+    assert "In 1 of them that AUC is above 0.5" in told  # 0.6, and 0.43
     assert "by up to 0.05 elsewhere" in told
     assert "40 to 50 %" in told
     assert tasks_study.same_words(same)

@@ -115,7 +115,7 @@ def show(answer: dict[str, Any]) -> None:
     line = f"entropy {answer['entropy']:.3f} nats"
     if blanks > 1:
         line += f", mutual information {answer['mutual_information']:.3f} nats"
-    if answer["mass_outside_candidates"] is not None:
+    if answer["mass_outside_candidates"] is not None and answer["candidates"] != 0:
         line += f", {100 * answer['mass_outside_candidates']:.1f} % of the joint outside the candidates"
     if answer.get("targets_log_prob") is not None:
         line += f"; the targets hold {percent(answer['targets_log_prob'])} of the joint over all tokens"

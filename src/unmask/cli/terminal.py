@@ -164,11 +164,13 @@ def percent(log_prob: float) -> str:
 def basis(answer: dict[str, Any]) -> str:
     """Say in one line what an answer rests on."""
     how = f"{answer['passes']:,} forward pass{'es' if answer['passes'] > 1 else ''}"
+    if answer.get("partial_passes"):
+        how = f"partial passes worth {how}"
     if answer["conditionals"] == "cross":
         asked = f"{answer['candidates']} candidates per blank, {answer['completion']} completion"
         how = f"{asked if answer['candidates'] else 'by the pair head'}, {how}"
         if answer["estimated_error"] is not None and answer.get("method", "ag").startswith("ag"):
-            how += f", log-probabilities good to about {answer['estimated_error']:.2g} nats"
+            how += f", log-probabilities typically off by {answer['estimated_error']:.2g} nats"
     tokens = " and ".join(f"{size:,}" for size in dict.fromkeys(answer["support_sizes"]))
     outside = max(answer["mass_outside_support"])
     cut = f" (the likeliest; the others hold {100 * outside:.2g} % of the mass)" if outside else ""

@@ -3,7 +3,7 @@
 By method:
 
 - `ag`: the grid, if one that holds every token is affordable, and else the chain of pairs, which leaves
-  nothing out;
+  nothing out; by the pair head alone (`candidates=0`) the tree, which takes one pass;
 - `grid`, `chain`, `tree`: as they say;
 - `product`: independent answers; `l2r`, `r2l`: the chain of single blanks in that order;
 - any other construction of a pair: the chain, its blocks of two made by that construction.
@@ -35,8 +35,8 @@ from unmask.inference.model_conditionals import (
 )
 from unmask.inference.query import Query
 from unmask.inference.resolve import check_many_blanks, kept_tokens, supports_of
+from unmask.inference.tree import MOST_BLANKS, tree_joint
 from unmask.inference.tree import affordable_candidates as affordable_tree
-from unmask.inference.tree import tree_joint
 from unmask.joints.chain import Chain, Order
 from unmask.joints.grid import GridJoint
 from unmask.joints.joint import Joint
@@ -88,7 +88,8 @@ def joint_of_blanks(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progres
     holds_all = max(len(support) for support in supports) <= affordable_candidates(len(supports))
     if method == "grid" or (method == "ag" and candidates == "auto" and holds_all):
         return _grid(asked)
-    return _tree(asked) if method == "tree" else _chain(asked)
+    in_one_pass = method == "ag" and candidates == 0 and not query.options and len(supports) <= MOST_BLANKS
+    return _tree(asked) if method == "tree" or in_one_pass else _chain(asked)
 
 
 def _noted(cloze: Cloze, reason: str) -> Cloze:

@@ -25,7 +25,8 @@ def check_has_head(mlm: MaskedLM, completion: str = "learned", wanted_by: str = 
     if mlm.pair_head is None:
         raise UsageError(
             f"{wanted_by} needs a pair head, and the model '{mlm.name}' has none: make one with unmask "
-            f"distill --model {mlm.name} --corpus NAME=FILE --out DIRECTORY"
+            f"distill --model CHECKPOINT --corpus NAME=FILE --out DIRECTORY (a model in "
+            f"memory has to be saved)"
         )
     return mlm.pair_head
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
+from difflib import get_close_matches
 from inspect import Parameter, cleandoc, signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
@@ -132,6 +133,9 @@ class Query:
         if "model" in others:
             how = "name" if isinstance(others["model"], str) else "model, tokenizer"
             raise UsageError(f"a model is given as mlm=unmask.load({how}), not as model=")
+        for name in others:
+            for meant in get_close_matches(name, SPECS, n=1, cutoff=0.8):
+                raise UsageError(f"unknown argument '{name}': did you mean '{meant}'?")
         if others:
             given["options"] = OPTIONS.check("options", given.get("options", {})) | others
         return replace(text, **given) if isinstance(text, Query) else cls(text, **given)

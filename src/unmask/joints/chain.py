@@ -16,7 +16,7 @@ filling has one path and the sum over all is still 1.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -138,6 +138,30 @@ class Chain(EnumerableJoint):
             beam = {state: longer[state] for state in best[:width]}
         best = list(beam)[:k]
         return torch.tensor(best), torch.tensor([beam[b] for b in best], dtype=torch.float64)
+
+    def _marginal(self, blank: int) -> TokenDistribution:
+        return self._by_one_factor(blank, {}) or super()._marginal(blank)
+
+    def _conditional(self, blank: int, given: Mapping[int, int]) -> TokenDistribution:
+        return self._by_one_factor(blank, given) or super()._conditional(blank, given)
+
+    def _by_one_factor(self, blank: int, given: Mapping[int, int]) -> TokenDistribution | None:
+        """Return a blank's distribution where all blanks before its block are given, and none after it.
+
+        What comes after the block sums to 1 then; elsewhere there is a sum to be made.
+        """
+        tokens = {other: int(self.supports[other].ids[place]) for other, place in given.items()}
+        state = self._all_masked
+        while blank not in (block := self._blocks_of([state])[0]):
+            if not tokens.keys() >= set(block):
+                return None
+            state = _with(state, block, [tokens.pop(b) for b in block])
+        if not tokens.keys() <= set(block):
+            return None
+        ((_, _, answer),) = self._answers([state])
+        within = {block.index(other): token for other, token in tokens.items()}
+        place = block.index(blank)
+        return answer.conditional(place, within) if within else answer.marginal(place)
 
     @property
     def _all_masked(self) -> State:

@@ -18,6 +18,11 @@ from unmask.joints.fillings import whole_number
 from unmask.joints.joint import Joint, Origin, check_enumerable
 from unmask.text.support import Support
 
+INSTEAD = (
+    "use the method tree, draw samples (`sample`), estimate (`estimate_entropy`), or use a smaller support"
+)
+"""What to do where there are too many fillings."""
+
 
 class TableJoint(Joint):
     """A joint held as log-probabilities [tokens of blank 0, tokens of blank 1, ...]."""
@@ -99,8 +104,9 @@ class TokenDistribution(TableJoint):
 class EnumerableJoint(Joint):
     """A joint with `log_prob`, `sample` and `top` of its own over all V^n fillings; the rest by enumeration.
 
-    What needs a sum over all fillings is exact where they are few enough, and refused elsewhere with their
-    number and the remedy. `estimate_entropy` works anywhere, with its standard error.
+    What needs a sum over fillings is exact where they are few enough, and refused elsewhere with their number
+    and the remedy: a conditional sums over the blanks that are not given, all else over every blank.
+    `estimate_entropy` works anywhere, with its standard error.
     """
 
     tractable: ClassVar[bool] = False
@@ -108,12 +114,7 @@ class EnumerableJoint(Joint):
     @cached_property
     def table(self) -> TableJoint:
         """All fillings written down, where they are few enough."""
-        check_enumerable(
-            self.supports,
-            f"a sum over a {self.method} joint",
-            "use the method tree, draw samples (`sample`), estimate (`estimate_entropy`), or use a smaller "
-            "support",
-        )
+        check_enumerable(self.supports, f"a sum over a {self.method} joint", INSTEAD)
         log_q = self.log_prob(self.enumerate_support()).reshape([len(s) for s in self.supports])
         return TableJoint(log_q, self.supports, method=self.method, cloze=self.cloze)
 
@@ -136,4 +137,12 @@ class EnumerableJoint(Joint):
         return self.table.marginal(blank)
 
     def _conditional(self, blank: int, given: Mapping[int, int]) -> TokenDistribution:
-        return self.table._conditional(blank, given)
+        free = [i for i in range(self.blanks) if i not in given]
+        supports = tuple(self.supports[i] for i in free)
+        check_enumerable(supports, f"a conditional of a {self.method} joint", INSTEAD)
+        axes = torch.meshgrid(*(torch.arange(len(s)) for s in supports), indexing="ij")
+        places = dict(zip(free, axes, strict=True))
+        indices = [
+            places[i] if i in places else torch.full_like(axes[0], given[i]) for i in range(self.blanks)
+        ]
+        return TableJoint(self._log_prob(indices), supports, method=self.method)._marginal(free.index(blank))

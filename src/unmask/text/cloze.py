@@ -107,7 +107,10 @@ def parse_braces(text: str, vocabulary: Vocabulary, window: int, *, truncate: bo
     Text().check("the text", text)
     plain, spans = _strip_braces(text)
     if not spans:
-        raise UsageError("nothing is marked to be scored: put braces around it, as in 'The {man} {is} here.'")
+        raise UsageError(
+            "nothing is marked to be scored: put braces around it, as in 'The {man} {is} here.' or "
+            "'{The man is here.}'"
+        )
     blank = _blank(vocabulary).search(plain)
     if blank:
         raise UsageError(
@@ -285,7 +288,7 @@ def _within_window(cloze: Cloze, window: int, *, truncate: bool) -> Cloze:
     if not truncate:
         raise UsageError(
             f"the text is {length} tokens long, but the model's window holds {window}: shorten it, or ask "
-            f"for truncation (--truncate) to drop its end"
+            f"for truncation (truncate) to drop its end"
         )
     special = cloze.vocabulary.special_ids - {cloze.vocabulary.mask_id}
     tail = next(i for i in range(length) if cloze.ids[length - 1 - i] not in special or i == length - 1)
