@@ -181,11 +181,12 @@ def wrong_answers(tally: Tally, model: str) -> int:
 
 
 def compute_as_a_worker() -> None:
-    """Take as many threads as a worker has: with others solvers may take another number of steps."""
+    """Take as many threads as a worker has, and no oneDNN: solvers may take another number of steps with it."""
     import torch
 
     from unmask.web import Limits
 
+    torch.backends.mkldnn.enabled = False
     torch.set_num_threads(max(1, torch.get_num_threads() // Limits().workers))
 
 

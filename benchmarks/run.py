@@ -2,7 +2,7 @@
 
 Each prints a section: its baseline, its ratios, and the target where there is one. What it printed goes, with
 the date and the weights, to docs/figures/benchmarks.json; benchmarks/RESULTS.md and the tables of the pages
-(between `% benchmarks: NAME` and `% end`) are made of that file. The short ones run by default; `--long` adds
+are made of that file. The short ones run by default; `--long` adds
 those that take from minutes to hours, of which `cross` and `growth` go on where they were stopped.
 
     python benchmarks/run.py [--long --data ../shared/data] [--only solver fill]

@@ -8,7 +8,7 @@
 
 Each part is done for the embedded model and for its twin: the same architecture and tokenizer, weights fresh.
 Results go to docs/figures/encoders.json as they come, figures beside it, and the tables of the pages are
-rewritten from there (between `% encoders: NAME` and `% end`), unless --out says another file. A run of
+rewritten from there, unless --out says another file. A run of
 fine-tuning that was killed goes on where it was; parts that are in the results for these very weights are
 skipped unless named.
 

@@ -1,8 +1,4 @@
-"""Tables of results in the pages of the docs, between `% RECIPE: NAME` and `% end`.
-
-In README.md, which is not only read through Sphinx, the marks are comments of HTML: `<!-- RECIPE: NAME -->`
-and `<!-- end -->`.
-"""
+"""Tables of results in the pages of the docs, between `<!-- RECIPE: NAME -->` and `<!-- end -->`."""
 
 from __future__ import annotations
 
@@ -11,10 +7,10 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-ENDS = ("% end", "<!-- end -->")
+END = "<!-- end -->"
 WIDTH = 104
 CODE = re.compile(r"`[^`]*`")
-MARK = re.compile(r"(?:% |<!-- )(?P<recipe>[\w-]+): (?P<name>\S+)(?: -->)?")
+MARK = re.compile(r"<!-- (?P<recipe>[\w-]+): (?P<name>\S+) -->")
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
@@ -34,7 +30,7 @@ def renewed(text: str, recipe: str, tables: Mapping[str, str]) -> str:
     kept: list[str] = []
     inside = False
     for line in text.splitlines():
-        inside = inside and line not in ENDS
+        inside = inside and line != END
         if not inside:
             kept.append(line)
         name = marked(line, recipe)
@@ -66,7 +62,7 @@ def shown(text: str, recipe: str) -> Iterator[tuple[str, str]]:
     """Go through the names of a page's marks for a recipe, each with what stands there."""
     name, inside = None, list[str]()
     for line in text.splitlines():
-        if line in ENDS and name is not None:
+        if line == END and name is not None:
             yield name, "\n".join(inside).strip()
             name = None
         elif name is not None:

@@ -7,8 +7,7 @@ minute per pair). Most of them are neighbours of XSum, where `auto` is furthest 
     python recipes/table_exact.py --tables                            rewrite the pages only
 
 The runs are resumable, and each is a part of its own. The measures of every pair go to
-docs/figures/table_exact.json; means, intervals and sentences are made of them (between `% table_exact: NAME`
-and `% end`).
+docs/figures/table_exact.json; means, intervals and sentences are made of them.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ def small(tmp_path, monkeypatch):
     for place in ("docs/figures", "recipes"):
         (tmp_path / place).mkdir(parents=True)
     (tmp_path / "recipes" / "small.py").write_text(TABLE)
-    (tmp_path / "page.md").write_text("# Page\n\n% small: small\n% end\n\n% small: large\n% end\n")
+    marks = "<!-- small: small -->\n<!-- end -->\n\n<!-- small: large -->\n<!-- end -->\n"
+    (tmp_path / "page.md").write_text(f"# Page\n\n{marks}")
     monkeypatch.setattr(results, "ROOT", tmp_path)
     result = Result(
         "small",
@@ -71,7 +72,7 @@ def test_a_page_with_another_number_than_its_data_is_told(small):
 def test_a_number_on_a_page_without_data_is_told(small):
     result, root = small
     page = root / "page.md"
-    page.write_text(page.read_text().replace("% small: large\n", "% small: large\n\n| 7 |\n\n"))
+    page.write_text(page.read_text().replace("<!-- small: large -->\n", "<!-- small: large -->\n\n| 7 |\n\n"))
     assert len(list(results.page_differences(result))) == 1
     (root / "docs" / "figures" / "small.json").unlink()
     assert len(list(results.page_differences(result))) == 2
@@ -166,7 +167,11 @@ def test_check_fails_with_one_line_per_difference(small, monkeypatch, capsys):
     assert results.main() == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines == ["page.md: 'small' differs from small.json", "small.json, large: never made"]
-    (root / "page.md").write_text("% small: small\n\n| 2 |\n\n% end\n% small: large\n\n| 3 |\n\n% end\n")
+    places = [
+        f"<!-- small: {name} -->\n\n| {value} |\n\n<!-- end -->\n"
+        for name, value in (("small", 2), ("large", 3))
+    ]
+    (root / "page.md").write_text("".join(places))
     write(data, {"small": 2, "large": 3}, {"small": NOW, "large": NOW})
     assert results.main() == 0
 

@@ -9,7 +9,8 @@ from pages import WIDTH, renewed, shown, wrapped
 
 
 def test_a_place_gets_its_numbers_and_other_places_stay():
-    page = "before\n\n% a: one\nold\n% end\n\n% a: two\nold\n% end\n\n% b: one\nold\n% end\n"
+    places = [f"<!-- {name} -->\nold\n<!-- end -->\n" for name in ("a: one", "a: two", "b: one")]
+    page = "\n".join(["before\n", *places])
     now = renewed(page, "a", {"one": "new"})
     assert dict(shown(now, "a")) == {"one": "new", "two": "old"}
     assert dict(shown(now, "b")) == {"one": "old"}
