@@ -181,7 +181,7 @@ def wrong_answers(tally: Tally, model: str) -> int:
 
 
 def compute_as_a_worker() -> None:
-    """Take as many threads as a worker has, and no oneDNN: solvers may take another number of steps with it."""
+    """Take a worker's number of threads, and no oneDNN either: solvers could take another number of steps."""
     import torch
 
     from unmask.web import Limits

@@ -28,44 +28,54 @@ SIZES = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 """The numbers of rows that oneDNN is given; of more the largest at a time."""
 
 
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return x weightᵀ + bias, [..., outputs], by oneDNN where that is faster, in inference mode.
+
+    For weights [outputs, features] of few shapes, as the layers of a model have.
+    """
+    if not _by_onednn(x, weight):
+        return functional.linear(x, weight, bias)
+    return _padded(x, weight, bias, "none")
+
+
 class FastLinear(nn.Linear):
-    """A linear layer that computes by oneDNN where that is faster, in inference mode."""
+    """A linear layer that computes by `linear`."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Map [..., features] to [..., outputs]."""
-        if not self._by_onednn(input):
-            return functional.linear(input, self.weight, self.bias)
-        return self._padded(input, "none")
+        return linear(input, self.weight, self.bias)
 
     def gelu(self, input: Tensor) -> Tensor:
         """Return GELU of `forward`, the exact one, in the same step."""
-        if not self._by_onednn(input):
+        if not _by_onednn(input, self.weight):
             return functional.gelu(functional.linear(input, self.weight, self.bias))
-        return self._padded(input, "gelu")
+        return _padded(input, self.weight, self.bias, "gelu")
 
-    def _by_onednn(self, x: Tensor) -> bool:
-        """Whether oneDNN is faster and gives the same: it knows neither gradients nor other precisions."""
-        return (
-            onednn_is_faster()
-            and bool(torch.backends.mkldnn.enabled)
-            and torch.is_inference_mode_enabled()
-            and not torch.is_autocast_enabled("cpu")
-            and x.device.type == "cpu"
-            and x.dtype == self.weight.dtype == torch.float32
-            and x.numel() >= FEWEST_ROWS * self.in_features
-        )
 
-    def _padded(self, x: Tensor, then: Literal["none", "gelu"]) -> Tensor:
-        rows = x.reshape(-1, self.in_features)
-        made = [self._product(part, then) for part in rows.split(SIZES[-1])]
-        whole = made[0] if len(made) == 1 else torch.cat(made)
-        return whole.view(*x.shape[:-1], self.out_features)
+def _by_onednn(x: Tensor, weight: Tensor) -> bool:
+    """Whether oneDNN is faster and gives the same: it knows neither gradients nor other precisions."""
+    return (
+        onednn_is_faster()
+        and bool(torch.backends.mkldnn.enabled)
+        and torch.is_inference_mode_enabled()
+        and not torch.is_autocast_enabled("cpu")
+        and x.device.type == "cpu"
+        and x.dtype == weight.dtype == torch.float32
+        and x.numel() >= FEWEST_ROWS * x.shape[-1]
+    )
 
-    def _product(self, rows: Tensor, then: Literal["none", "gelu"]) -> Tensor:
-        size = SIZES[bisect_left(SIZES, len(rows))]
-        padded = rows if size == len(rows) else functional.pad(rows, (0, 0, 0, size - len(rows)))
-        product: Tensor = torch.ops.mkldnn._linear_pointwise(padded, self.weight, self.bias, then, [], "none")
-        return product[: len(rows)]
+
+def _padded(x: Tensor, weight: Tensor, bias: Tensor | None, then: Literal["none", "gelu"]) -> Tensor:
+    made = [_product(part, weight, bias, then) for part in x.reshape(-1, x.shape[-1]).split(SIZES[-1])]
+    whole = made[0] if len(made) == 1 else torch.cat(made)
+    return whole.view(*x.shape[:-1], len(weight))
+
+
+def _product(rows: Tensor, weight: Tensor, bias: Tensor | None, then: Literal["none", "gelu"]) -> Tensor:
+    size = SIZES[bisect_left(SIZES, len(rows))]
+    padded = rows if size == len(rows) else functional.pad(rows, (0, 0, 0, size - len(rows)))
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(padded, weight, bias, then, [], "none")
+    return product[: len(rows)]
 
 
 def for_inference(model: Module) -> Module:

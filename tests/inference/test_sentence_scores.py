@@ -62,7 +62,7 @@ def test_the_chain_masks_all_that_follows(mlm_of, plain_model):
     s = SentenceReader(mlm)("The old man is playing at the casino.")
     (score,) = score_sentences(mlm, [s], "chain")
     expected = [plain(mlm, model, s.ids, p, range(p, s.positions[-1] + 1)) for p in s.positions]
-    assert score.log_probs == pytest.approx(expected, abs=1e-5)
+    assert score.log_probs == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "xlm-roberta"])
@@ -78,7 +78,7 @@ def test_pll_word_hides_the_rest_of_a_split_word(architecture, mlm_of, plain_mod
     (pll,) = score_sentences(mlm, [s], "pll")
     for n, (found, without) in enumerate(zip(score.log_probs, pll.log_probs, strict=True)):
         later = [s.positions[i] for i in range(n, len(s)) if s.words[i] == s.words[n]]
-        assert found == pytest.approx(plain(mlm, model, s.ids, s.positions[n], later), abs=1e-5)
+        assert found == pytest.approx(plain(mlm, model, s.ids, s.positions[n], later), abs=1e-4)
         assert (found == without) == (len(later) == 1)
 
 
@@ -152,7 +152,7 @@ def test_the_chain_of_pairs_is_the_joint_of_that_name_token_by_token(largest_exa
         table = first.log_prob(first.enumerate_support()).exp().reshape(len(support), len(support))
         a, b = support.indices(torch.tensor(s.tokens[:2])).tolist()
         expected = [float(table[a].sum().log()), float((table[a, b] / table[a].sum()).log())]
-        assert score.log_probs[:2] == pytest.approx(expected, abs=1e-5)
+        assert score.log_probs[:2] == pytest.approx(expected, abs=1e-4)
         (plainly,) = score_sentences(mlm, [s], "chain", support=support)
         differs += score.log_prob != pytest.approx(plainly.log_prob, abs=1e-4)
     assert differs, "no block was in a grid: the test shows nothing"

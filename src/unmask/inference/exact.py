@@ -119,12 +119,20 @@ def decoded(
         part = slice(start, start + STATES_AT_ONCE)
         block = decode(states[part].to(mlm.device)).to(mlm.tables_on)
         if gather is None:
-            total = block.logsumexp(1)
-            block = block.sub_(total[:, None])
+            log_z[part] = _normalise(block, by_state[part])
         else:
-            block, total = gather(block)
-        by_state[part], log_z[part] = block, total
+            by_state[part], log_z[part] = gather(block)
     return table, log_z
+
+
+def _normalise(logits: Tensor, log_probs: Tensor) -> Tensor:
+    """Write the log-probabilities of logits [states, tokens] to a place; return the normalisers [states]."""
+    top, likeliest = logits.max(1, keepdim=True)
+    if logits.dtype == log_probs.dtype and log_probs.is_contiguous():
+        torch.log_softmax(logits, 1, out=log_probs)
+    else:
+        log_probs[:] = logits.log_softmax(1)
+    return (top - log_probs.gather(1, likeliest))[:, 0]
 
 
 def lazy_table(

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import RunError, UsageError
+from unmask.linear_layers import linear
 from unmask.memory import parse_bytes
 from unmask.models.batch_size import fitting_batch
 from unmask.models.checkpoint import open_checkpoint
@@ -42,6 +43,8 @@ from unmask.values import shown
 
 DEFAULT_MEMORY = "4GB"
 Backend = Literal["auto", "transformers"]
+MANY_TOKENS = 4096
+"""Output layers cut to so many tokens or more have few shapes, so they may go by oneDNN."""
 TOKENS_AT_ONCE = 4096
 
 
@@ -249,7 +252,8 @@ class MaskedLM:
         found = self.output_weights(token_ids)
         if found is not None:
             weight, bias = found
-            return lambda states: torch.nn.functional.linear(states, weight, bias)
+            multiply = linear if len(weight) >= MANY_TOKENS else torch.nn.functional.linear
+            return lambda states: multiply(states, weight, bias)
         columns = token_ids.to(self.device)
         return lambda states: self.decode(states)[..., columns]
 
