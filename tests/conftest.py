@@ -1,7 +1,7 @@
 """What the tests share: every tiny checkpoint is saved once a session, and loaded once."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +13,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before anything of Hugging Face 
 # workers of a Ray cluster import what the tests send them
 os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
 
+import torch
 from transformers import AutoModelForMaskedLM, PreTrainedModel
 
 from tiny import ARCHITECTURES, save_tiny
@@ -68,6 +69,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for marker in markers_of(item.path):
             item.add_marker(marker)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def onednn_as_it_was() -> Iterator[None]:
+    """Give the tests of other files back what a service switches off for its process."""
+    before = torch.backends.mkldnn.enabled
+    yield
+    torch.backends.mkldnn.enabled = before
 
 
 @pytest.fixture(scope="session")

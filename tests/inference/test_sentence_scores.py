@@ -152,7 +152,7 @@ def test_the_chain_of_pairs_is_the_joint_of_that_name_token_by_token(largest_exa
         table = first.log_prob(first.enumerate_support()).exp().reshape(len(support), len(support))
         a, b = support.indices(torch.tensor(s.tokens[:2])).tolist()
         expected = [float(table[a].sum().log()), float((table[a, b] / table[a].sum()).log())]
-        assert score.log_probs[:2] == pytest.approx(expected, abs=1e-4)
+        assert score.log_probs[:2] == pytest.approx(expected, abs=1e-5)
         (plainly,) = score_sentences(mlm, [s], "chain", support=support)
         differs += score.log_prob != pytest.approx(plainly.log_prob, abs=1e-4)
     assert differs, "no block was in a grid: the test shows nothing"
