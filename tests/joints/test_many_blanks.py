@@ -172,3 +172,14 @@ def test_a_chain_of_many_tokens_tells_what_one_of_its_factors_knows():
     assert float(factors) == pytest.approx(float(eating))
     with pytest.raises(UsageError, match=r"all 8,187 × 8,187 = .*use the method tree"):
         joint.conditional(2, {0: "people"})
+
+
+@pytest.mark.parametrize("name", ["chain", "chain by confidence", "chain of pairs"])
+def test_a_conditional_sums_over_the_free_blanks_alone_and_says_the_same_as_the_whole_table(name, mlm_of):
+    joint = JOINTS[name](mlm_of("bert"), 3)
+    held = {2: int(joint.supports[2].ids[1])}
+    found = joint.conditional(0, held).log_probs
+    assert "table" not in vars(joint)
+    joint.entropy()  # which writes all fillings down
+    assert "table" in vars(joint)
+    np.testing.assert_allclose(found, joint.conditional(0, held).log_probs, atol=1e-6)

@@ -137,6 +137,8 @@ class EnumerableJoint(Joint):
         return self.table.marginal(blank)
 
     def _conditional(self, blank: int, given: Mapping[int, int]) -> TokenDistribution:
+        if "table" in vars(self):  # all fillings are known by now
+            return self.table._conditional(blank, given)
         free = [i for i in range(self.blanks) if i not in given]
         supports = tuple(self.supports[i] for i in free)
         check_enumerable(supports, f"a conditional of a {self.method} joint", INSTEAD)
