@@ -2,8 +2,8 @@
 
 Each prints a section: its baseline, its ratios, and the target where there is one. What it printed goes, with
 the date and the weights, to docs/figures/benchmarks.json; benchmarks/RESULTS.md and the tables of the pages
-are made of that file. The short ones run by default; `--long` adds
-those that take from minutes to hours, of which `cross` and `growth` go on where they were stopped.
+are made of that file. The short ones run by default; `--long` adds those that take from minutes to hours, of
+which `cross` and `growth` go on where they were stopped.
 
     python benchmarks/run.py [--long --data ../shared/data] [--only solver fill]
     python benchmarks/run.py --tables                        rewrite RESULTS.md and the pages only

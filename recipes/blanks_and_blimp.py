@@ -3,8 +3,8 @@
     python recipes/blanks_and_blimp.py --data ../shared/data --work RUNS [--only blimp many-2 ...]
 
 Runs are resumable: a killed recipe goes on where it was. Numbers go to docs/figures/blanks_and_blimp.json as
-they come; the tables of the page are rewritten from there,
-which is all that --tables does. `python docs/figures/blanks_and_blimp.py` draws the figures.
+they come; the tables of the page are rewritten from there, which is all that --tables does. `python
+docs/figures/blanks_and_blimp.py` draws the figures.
 """
 
 from __future__ import annotations

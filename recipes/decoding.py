@@ -4,8 +4,8 @@
     python recipes/decoding.py --tables                      rewrite the page only
 
 The run is resumable: a killed recipe goes on with the texts that it has not decoded. Numbers go to
-docs/figures/decoding.json, from which the tables of the page are written
-and `python docs/figures/decoding.py` draws the figure.
+docs/figures/decoding.json, from which the tables of the page are written and `python
+docs/figures/decoding.py` draws the figure.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     python recipes/dependence.py --tables                      rewrite the page only
 
 The run is resumable: a killed recipe goes on with the pairs that it has not measured. Numbers go to
-docs/figures/dependence.json, from which the tables of the page are written
-and `python docs/figures/dependence.py` draws the figure.
+docs/figures/dependence.json, from which the tables of the page are written and `python
+docs/figures/dependence.py` draws the figure.
 """
 
 from __future__ import annotations

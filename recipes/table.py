@@ -8,8 +8,8 @@ how far `auto` is from exact.
     python recipes/table.py --tables                                  rewrite the pages only
 
 The runs are resumable: a killed recipe goes on where it was, and what is finished is not done again. The
-numbers go to docs/figures/table.json, from which the tables of the pages are written
-and `python docs/figures/table.py` draws its figure.
+numbers go to docs/figures/table.json, from which the tables of the pages are written and `python
+docs/figures/table.py` draws its figure.
 """
 
 from __future__ import annotations

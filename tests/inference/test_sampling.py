@@ -28,7 +28,7 @@ from unmask.inference.markov_chains import (
 from unmask.inference.model_conditionals import ModelConditionals
 from unmask.inference.query import Query
 from unmask.joints.table import TableJoint
-from unmask.serialize import generated_answer
+from unmask.serialize import markov_chains_answer
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 from unmask.text.vocabulary import Vocabulary
@@ -298,7 +298,7 @@ def test_answers_tell_chains_that_stand_still_from_those_not_judged(mlm_of, caps
     )
     rhats = {"log_weight": math.inf, "blank 0": None, "blank 1": 1.05}
     judged = replace(found, diagnostics={name: {"ess": None, "rhat": rhat} for name, rhat in rhats.items()})
-    answer = generated_answer(judged, mlm, "gibbs", {"chains": 2, "sampling_seed": 0})
+    answer = markov_chains_answer(judged, mlm, "gibbs", {"chains": 2, "sampling_seed": 0})
     settled = {name: (row["rhat"], row["settled"]) for name, row in answer["diagnostics"].items()}
     assert settled == {"log_weight": (None, False), "blank 0": (None, None), "blank 1": (1.05, True)}
     show_chains(answer)

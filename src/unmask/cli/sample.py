@@ -97,7 +97,7 @@ def sample(
     mlm = source.open(bar)
     from unmask.inference import generation
     from unmask.inference.infer import infer
-    from unmask.serialize import generated_answer, passes_answer, sample_answer
+    from unmask.serialize import markov_chains_answer, passes_answer, sample_answer
 
     cloze = generation.cloze_of(mlm, template, length=length, prefix=prefix, truncate=question.truncate)
     if passes is not None:
@@ -110,7 +110,7 @@ def sample(
         generated = generation.sample_by_markov_chain(
             mlm, cloze, sampler, question, draws=draws, progress=bar, **run
         )
-        answer = generated_answer(generated, mlm, sampler, {**run, "sampling_seed": seed})
+        answer = markov_chains_answer(generated, mlm, sampler, {**run, "sampling_seed": seed})
         present(answer, json, show_chains)
         return
     present(sample_answer(infer(mlm, cloze, question, bar), mlm, number, seed), json, show)

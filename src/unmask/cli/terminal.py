@@ -165,7 +165,7 @@ def basis(answer: dict[str, Any]) -> str:
     """Say in one line what an answer rests on."""
     how = f"{answer['passes']:,} forward pass{'es' if answer['passes'] > 1 else ''}"
     if answer.get("partial_passes"):
-        how = f"partial passes worth {how}"
+        how = f"the work of {how}"
     if answer["conditionals"] == "cross":
         asked = f"{answer['candidates']} candidates per blank, {answer['completion']} completion"
         how = f"{asked if answer['candidates'] else 'by the pair head'}, {how}"

@@ -14,7 +14,7 @@ from unmask.serialize.joints import (
     score_answer,
     words_answer,
 )
-from unmask.serialize.samples import generated_answer, passes_answer, sample_answer
+from unmask.serialize.samples import markov_chains_answer, passes_answer, sample_answer
 
 __all__ = [
     "compare_answer",
@@ -23,9 +23,9 @@ __all__ = [
     "explain_answer",
     "fill_answer",
     "filling_answer",
-    "generated_answer",
     "map_answer",
     "marginals_answer",
+    "markov_chains_answer",
     "passes_answer",
     "sample_answer",
     "score_answer",

@@ -45,7 +45,7 @@ def passes_answer(found: InPasses, mlm: MaskedLM, seed: int) -> dict[str, Any]:
     }
 
 
-def generated_answer(
+def markov_chains_answer(
     generated: Generated, mlm: MaskedLM, sampler: str, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the draws of Markov chains as plain data."""
