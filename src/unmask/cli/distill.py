@@ -11,6 +11,7 @@ import typer
 from unmask.cli import options as o
 from unmask.cli.settings_options import with_settings
 from unmask.cli.terminal import Bar, print_json, say
+from unmask.runs.kept_memory import keep_freed_memory
 from unmask.text.lines import check_file
 from unmask.training.distill import DistillSettings
 
@@ -34,6 +35,7 @@ def distill(
     settings = DistillSettings(corpora=tuple(corpus), **given)
     for one in settings.read_corpora():
         check_file(one.path)
+    keep_freed_memory()
     made = run(settings, out, ray=ray, progress=Bar())
     if json:
         print_json({"head": str(made.head), "card": made.card.to_dict(), "history": made.history})

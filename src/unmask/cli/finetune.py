@@ -11,6 +11,7 @@ from unmask.cli import options as o
 from unmask.cli.settings_options import with_settings
 from unmask.cli.terminal import Bar, print_json, print_table, say, speaks, tell
 from unmask.lazy import require
+from unmask.runs.kept_memory import keep_freed_memory
 from unmask.tasks.settings import Settings
 from unmask.text.lines import check_file
 
@@ -85,6 +86,7 @@ def run(task: Any, train: Path, dev: Path | None, out: Path, json: bool, given: 
     examples = gather(settings)
     from unmask.tasks import finetune
 
+    keep_freed_memory()
     result = finetune(settings, out, examples)
     if not speaks():
         return

@@ -13,6 +13,7 @@ from unmask.cli.settings_options import with_settings
 from unmask.cli.terminal import say, speaks
 from unmask.errors import UsageError
 from unmask.lazy import require
+from unmask.runs.kept_memory import keep_freed_memory
 from unmask.text.lines import check_file
 from unmask.training.settings import Settings, read_settings
 
@@ -63,6 +64,7 @@ def train(
     from unmask.training import train as run
     from unmask.training.report import table
 
+    keep_freed_memory()
     result = run(wanted, out, yield_cores=yield_cores)
     if speaks():
         say(table(result.scores))

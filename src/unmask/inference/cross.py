@@ -65,6 +65,7 @@ from unmask.inference.weighted_sampling import draw
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
 from unmask.tables.pair_conditionals import PairConditionals
+from unmask.tables.ranking import descending, put_first
 from unmask.text.cloze import Cloze
 
 LIKELY_SHARE = 3 / 8
@@ -157,7 +158,7 @@ def cross_steps(
         (states,) = masked_states(mlm, [cloze])
     alone = answers(mlm, states, supports)
     guesses = [None if head is None else PairGuess(mlm, cloze, states, n, 1 - n) for n in (0, 1)]
-    ranked = [log_m.argsort(descending=True, stable=True).cpu() for log_m in alone]
+    ranked = [descending(log_m) for log_m in alone]
     choose = functools.partial(_sides, supports, alone, ranked, completion, include, seed)
     partial = partial and auto and completion == "learned" and mlm.active_positions(cloze) is not None
     asker = _Asker(mlm, cloze)
@@ -263,8 +264,7 @@ def _sides(
     share = candidates if completion == "plain" else max(min(1, candidates), int(LIKELY_SHARE * candidates))
     for support, log_m, order, named in zip(supports, alone, ranked, include, strict=True):
         first = torch.tensor([support.index(token) for token in dict.fromkeys(named)], dtype=torch.long)
-        likely = torch.cat([first, order[~torch.isin(order, first)]])
-        likely = likely[: max(share, len(first)) if candidates else 0]
+        likely = put_first(order, first)[: max(share, len(first)) if candidates else 0]
         random, stands_for = draw(log_m.cpu(), likely, candidates - len(likely), generator)
         made.append(Side(support, log_m, likely, random, stands_for, first))
     return made[0], made[1]

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from unmask.inference.completed import Side
+from unmask.tables.ranking import descending, put_first
 from unmask.tables.token_groups import TokenGroups
 
 
@@ -47,9 +48,9 @@ class Resolution(NamedTuple):
         log_q = side.alone
         if log_mean is not None:
             log_q = torch.logaddexp(log_q, log_mean.to(log_q)) - math.log(2)
-        order = log_q.argsort(descending=True, stable=True).cpu()
+        order = descending(log_q)
         first = torch.cat([side.named, side.likely]).unique()
-        ranked = torch.cat([first, order[~torch.isin(order, first)]])
+        ranked = put_first(order, first)
         holding = int((log_q[order].softmax(0).cumsum(0) < self.covered).sum()) + 1
         single = max(min(max(holding, self.least), self.most), len(first))
         return TokenGroups.by_probability(log_q, ranked[:single], self.groups)

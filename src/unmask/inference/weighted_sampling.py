@@ -28,8 +28,9 @@ def draw(log_m: Tensor, known: Tensor, count: int, generator: torch.Generator) -
     uniform = torch.rand(len(halves), generator=generator, dtype=torch.float64)
     keys = halves - (-uniform.log()).log()
     keys[known] = -torch.inf
-    order = keys.argsort(descending=True)[: len(keys) - len(known)]
-    drawn, left = order[: max(count, 0)], order[max(count, 0) :]
+    open_tokens, count = len(keys) - len(known), max(count, 0)
+    order = keys.topk(min(count + 1, open_tokens)).indices
+    drawn, left = order[:count], order[count:]
     if not len(left):
         return drawn, torch.zeros(len(drawn), dtype=torch.float64)
     return drawn, 1 / torch.expm1((halves[drawn] - keys[left[0]]).exp())

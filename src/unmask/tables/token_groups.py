@@ -19,6 +19,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from unmask.tables.ranking import by_group, descending
+
 EVENNESS = 0.75
 """The power of m that groups share evenly: with 1 the long tail is one group, with 0 all have one size."""
 
@@ -58,7 +60,7 @@ class TokenGroups:
         log_m = log_m.detach().double().cpu()
         single = torch.zeros(len(log_m), dtype=torch.bool)
         single[ungrouped] = True
-        order = log_m.argsort(descending=True, stable=True)
+        order = descending(log_m)
         others = order[~single[order]]
         group_of = torch.empty(len(log_m), dtype=torch.long)
         group_of[ungrouped] = torch.arange(len(ungrouped))
@@ -86,7 +88,7 @@ class TokenGroups:
     @cached_property
     def order(self) -> Tensor:
         """The tokens in the order of their groups, [tokens]."""
-        return self.group_of.argsort(stable=True)
+        return by_group(self.group_of, len(self))
 
     @cached_property
     def starts(self) -> Tensor:

@@ -30,11 +30,16 @@ PACKABLE = BERT_LIKE | {"distilbert"}
 
 
 class Gathering:
-    """Makes a model answer at chosen positions only, while `at` is in force."""
+    """Makes a model answer at chosen positions only, while `at` is in force.
+
+    Attributes:
+        mask_dtype: of the attention masks that are added to scores.
+    """
 
     def __init__(self, model: Any, *, narrow: bool = True) -> None:
         """`narrow` gathers inside the last layer where the architecture allows it."""
         self.model = model
+        self.mask_dtype: torch.dtype = next(model.parameters()).dtype
         self.chosen: tuple[Tensor, Tensor] | None = None
         self.narrow = narrow and model.config.model_type in BERT_LIKE and not _has_next_sentence(model)
         base = model.base_model
@@ -57,7 +62,7 @@ class Gathering:
         if (segments <= 0).all():
             arguments["attention_mask"] = (segments >= 0).long()
         elif self.model.config.model_type in PACKABLE:
-            arguments["attention_mask"] = _block_mask(segments, next(self.model.parameters()).dtype)
+            arguments["attention_mask"] = _block_mask(segments, self.mask_dtype)
         else:
             raise UsageError(
                 f"several segments in a row need one of {', '.join(sorted(PACKABLE))}, got "

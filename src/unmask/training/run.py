@@ -166,10 +166,11 @@ def _trainer(settings: Settings, out: Path, model: Any, data: TrainingData, yiel
         dataloader_pin_memory=False,
         ddp_find_unused_parameters=False,
     )
+    trainer = MaskedTrainer(settings, data, model=model, args=arguments)
     if settings.bf16 and arguments.device.type == "cpu":
         # on a CPU, the gradient of torch's fused attention in bfloat16 takes as long as a third of a step
         model.set_attn_implementation("eager")
-    trainer = MaskedTrainer(settings, data, model=model, args=arguments)
+        trainer.gathering.mask_dtype = torch.bfloat16  # or all scores would be in single precision
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(ProgressLines(settings))
     if yield_cores:
