@@ -89,7 +89,7 @@ def settings(home, rows, rate, steps, bf16):
 def ours(home, rows, rate, steps, bf16):
     wanted = settings(home, rows, rate, steps, bf16)
     data = prepare_data(wanted, home / "run")
-    trainer = _trainer(wanted, home / "run", initial_model(wanted, data), data, yield_cores=False)
+    trainer = _trainer(wanted, home / "run", initial_model(wanted, data), data)
     clock = Clock()
     trainer.add_callback(clock)
     with without_denormals():

@@ -145,9 +145,6 @@ def main() -> None:
         "--export-only", type=Path, metavar="RUN", help="take what this run has so far, train no further"
     )
     parser.add_argument("--note", default="", help="a sentence for the card: how long it took, and where")
-    parser.add_argument(
-        "--yield-cores", action="store_true", help="use only the cores that others leave free"
-    )
     options = parser.parse_args()
 
     text = write_texts(options.data, options.work)
@@ -157,7 +154,7 @@ def main() -> None:
         stages.append(settings_of(settings, begun, options.data, text))
         begun = run / "model"
         if not options.export_only:
-            train(stages[-1], run, yield_cores=options.yield_cores)
+            train(stages[-1], run)
     if options.export_only:
         run = options.export_only
         stages[-1] = Settings(**begun_with(run))

@@ -1,15 +1,12 @@
-"""Beside the steps: progress lines that say what matters, and threads that yield to others."""
+"""Beside the steps: progress lines that say what matters."""
 
-import os
 from types import SimpleNamespace
 
 import pytest
-import torch
 
 from unmask.errors import RunError
 from unmask.runs.step_lines import StepLines, spent
-from unmask.training import callbacks
-from unmask.training.callbacks import ProgressLines, YieldCores
+from unmask.training.callbacks import ProgressLines
 from unmask.training.settings import Settings
 
 
@@ -82,19 +79,3 @@ def test_every_checkpoint_is_logged_so_that_no_mean_spans_a_resumption(state):
     state.global_step = 5
     progress.on_step_end(None, state, control)
     assert control.should_log
-
-
-@pytest.mark.parametrize(
-    ("others", "priority", "threads"), [(0.1, 19, 4), (1.9, 19, 2), (9.0, 19, 1), (1.9, 0, 4)]
-)
-def test_threads_follow_the_cores_that_others_leave_free(monkeypatch, others, priority, threads):
-    before = torch.get_num_threads()
-    clock = iter([(0.0, 0), (others * 1000, 4000)])
-    monkeypatch.setattr(callbacks, "_ticks", lambda: next(clock))
-    monkeypatch.setattr(os, "getpriority", lambda *_: priority)
-    try:
-        yield_cores = YieldCores(cores=4)
-        yield_cores.on_step_begin(None, None, None)
-        assert torch.get_num_threads() == threads
-    finally:
-        torch.set_num_threads(before)

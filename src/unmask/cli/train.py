@@ -39,10 +39,6 @@ def train(
     settings: Annotated[
         Path | None, typer.Option(help="TOML file of settings; the options here override it.")
     ] = None,
-    yield_cores: Annotated[
-        bool,
-        typer.Option("--yield-cores", help="Started with nice, use only the cores that others leave free."),
-    ] = False,
     **given: Any,
 ) -> None:
     """Train a masked language model from plain text; a killed run is resumed."""
@@ -65,7 +61,7 @@ def train(
     from unmask.training.report import table
 
     keep_freed_memory()
-    result = run(wanted, out, yield_cores=yield_cores)
+    result = run(wanted, out)
     if speaks():
         say(table(result.scores))
         say(f"model: {result.model}")

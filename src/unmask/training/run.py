@@ -12,7 +12,6 @@ A run's directory holds `settings.json`, the tokenizer and token files, `checkpo
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,14 +51,11 @@ class Result:
     history: list[dict[str, float]]
 
 
-def train(settings: Settings, out: Path, *, yield_cores: bool = False) -> Result:
-    """Train; a directory that holds the same run is resumed.
-
-    `yield_cores` leaves busy cores to other processes: the number of threads follows the free ones.
-    """
+def train(settings: Settings, out: Path) -> Result:
+    """Train; a directory that holds the same run is resumed."""
     _check_batch(settings)
     with without_denormals(), Run.in_directory(TRAINING, out, settings.to_dict()) as run:
-        return _train(settings, out, run, yield_cores)
+        return _train(settings, out, run)
 
 
 def _check_batch(settings: Settings) -> None:
@@ -73,7 +69,7 @@ def _check_batch(settings: Settings) -> None:
         )
 
 
-def _train(settings: Settings, out: Path, run: Run, yield_cores: bool) -> Result:
+def _train(settings: Settings, out: Path, run: Run) -> Result:
     from accelerate import PartialState
     from transformers import set_seed
     from transformers.utils import logging
@@ -89,7 +85,7 @@ def _train(settings: Settings, out: Path, run: Run, yield_cores: bool) -> Result
         model = initial_model(settings, data)
     if state.is_main_process:
         checkpoints.check_disk_space(out, parameters_of(model), settings.checkpoints)
-    trainer = _trainer(settings, out, model, data, yield_cores)
+    trainer = _trainer(settings, out, model, data)
     last = checkpoints.last_checkpoint(out)
     for checkpoint in checkpoints.whole_checkpoints(out)[
         -settings.average_checkpoints :
@@ -135,12 +131,12 @@ def _check_resumable(settings: Settings, out: Path) -> None:
         )
 
 
-def _trainer(settings: Settings, out: Path, model: Any, data: TrainingData, yield_cores: bool) -> Any:
+def _trainer(settings: Settings, out: Path, model: Any, data: TrainingData) -> Any:
     import torch
     from accelerate import PartialState
     from transformers import PrinterCallback, TrainingArguments
 
-    from unmask.training.callbacks import ProgressLines, YieldCores
+    from unmask.training.callbacks import ProgressLines
     from unmask.training.loop import MaskedTrainer
 
     processes = PartialState().num_processes
@@ -173,6 +169,4 @@ def _trainer(settings: Settings, out: Path, model: Any, data: TrainingData, yiel
         trainer.gathering.mask_dtype = torch.bfloat16  # or all scores would be in single precision
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(ProgressLines(settings))
-    if yield_cores:
-        trainer.add_callback(YieldCores(os.cpu_count() or 1))
     return trainer
