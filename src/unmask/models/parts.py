@@ -20,6 +20,9 @@ from unmask.errors import RunError
 from unmask.models.hooks import input_of, output_cut, output_given
 from unmask.models.window import positions_start
 
+ROUNDINGS = 16
+"""Errors of rounding to half precision that two ways of computing may lie apart."""
+
 
 class ModelParts:
     """Encoder, head and output layer of a `...ForMaskedLM` module on a device.
@@ -116,4 +119,5 @@ class ModelParts:
 
 def same(one: Tensor | None, other: Tensor) -> bool:
     """Whether two ways of computing came to the same, but for rounding."""
-    return one is not None and one.shape == other.shape and torch.allclose(one, other, atol=1e-4)
+    atol = max(1e-4, ROUNDINGS * torch.finfo(other.dtype).eps)
+    return one is not None and one.shape == other.shape and torch.allclose(one, other, atol=atol)

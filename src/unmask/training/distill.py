@@ -65,6 +65,7 @@ class DistillSettings:
     patience: int = setting(
         8, "Evaluations without a smaller held-out loss after which the fit stops.", kind=COUNT
     )
+    bf16: bool = setting(False, "Multiply in bfloat16: about twice as fast where the processor can.")
     seed: int = setting(
         0, "Seed of the texts, the blanks, the fillings and the fit.", kind=Whole(0, 2**32 - 1)
     )
@@ -212,6 +213,8 @@ def _asker(
     known = mlm or load(
         settings.model, device=settings.device, allow_pickle=settings.allow_pickle, pair_head=None
     )
+    if settings.bf16:
+        known = _in_bfloat16(known)
 
     def ask(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
         found = []
@@ -222,6 +225,16 @@ def _asker(
         return found
 
     return ask
+
+
+def _in_bfloat16(mlm: Any) -> Any:
+    """Return a copy of the model in bfloat16, whose conditionals are nearly the same."""
+    import copy
+
+    from unmask.models.masked_lm import MaskedLM
+
+    model = copy.deepcopy(mlm.model).bfloat16()
+    return MaskedLM(model, mlm.tokenizer, name=mlm.name, device=str(mlm.device), memory=mlm.memory)
 
 
 def _keep(out: Path, found: dict[str, Any]) -> dict[str, Any]:

@@ -156,9 +156,8 @@ def _of_one_length(
         masked[row, places] = mlm.vocabulary.mask_id
     states = _states(mlm, masked, blanks)
     starts = torch.tensor([0, *map(len, blanks)]).cumsum(0).tolist()
-    alone = (
-        torch.cat([mlm.decoder(words)(part) for part in states.split(TEXTS_AT_ONCE)]).log_softmax(-1).cpu()
-    )
+    logits = torch.cat([mlm.decoder(words)(part) for part in states.split(TEXTS_AT_ONCE)])
+    alone = logits.float().log_softmax(-1).cpu()
     fillings = [filling for row, places in enumerate(blanks) for filling in _fillings(row, places, rng)]
     filled = torch.stack([masked[f.context] for f in fillings])
     tokens = []

@@ -38,6 +38,7 @@ class FitSettings:
     batch_size: int
     lr: float
     weight_decay: float
+    bf16: bool
     eval_steps: int
     patience: int
     seed: int
@@ -116,7 +117,7 @@ class PairFit:
         return (there, here, filled, distances), data.targets[which].float().to(self._device)
 
     def _log_probs(self, states: Tensor) -> Tensor:
-        return self._decode(states).log_softmax(-1)
+        return self._decode(states).float().log_softmax(-1)
 
     def _kl(self, states: Tensor, truth: Tensor) -> Tensor:
         with torch.no_grad():
@@ -135,7 +136,8 @@ class PairFit:
         for group in self._optimizer.param_groups:
             group["lr"] = settings.lr * _rate(step / self.steps)
         self.head.train()
-        loss = self._kl(self.head(*inputs), truth).mean()
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=settings.bf16):
+            loss = self._kl(self.head(*inputs), truth).mean()
         self._optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.head.parameters(), 1.0)
