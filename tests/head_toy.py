@@ -7,6 +7,7 @@ import torch
 from unmask.models.digests import parameters_digest
 from unmask.models.masked_lm import MaskedLM
 from unmask.models.pair_head import HeldOut, PairHead, PairHeadCard
+from unmask.text.cloze import Cloze
 
 ERRORS = (HeldOut(1, 10, 0.2, 0.8, 0.1), HeldOut(3, 10, 0.05, 0.1, 0.02))
 
@@ -26,3 +27,13 @@ def with_head(mlm: MaskedLM, seed: int = 0) -> MaskedLM:
     found = copy.copy(mlm)
     found.pair_head = random_head(mlm, seed)
     return found
+
+
+def guessed_table(
+    mlm: MaskedLM, cloze: Cloze, states: torch.Tensor, ids: torch.Tensor, parent: int, child: int
+) -> torch.Tensor:
+    """What the head says of a child blank given each token of its parent, [tokens, tokens]."""
+    assert mlm.pair_head is not None
+    distance = cloze.blanks[child] - cloze.blanks[parent]
+    guesses = mlm.pair_head.states(states[parent], states[child], mlm.input_embeddings[ids], distance)
+    return mlm.decoder(ids)(guesses).double().log_softmax(-1)

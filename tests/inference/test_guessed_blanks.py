@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import unmask
-from head_toy import with_head
+from head_toy import guessed_table, with_head
 from unmask.errors import UsageError
 from unmask.inference.tree import tree_joint
 from unmask.text.cloze import parse_blanks
@@ -32,21 +32,19 @@ def tree(mlm, few):
     return tree_joint(mlm, parse_blanks(TEXT, mlm.vocabulary, mlm.window), few, 0)
 
 
-def test_the_tree_is_the_heads_own_conditionals_on_its_edges(mlm, few, tree):
-    cloze = tree.cloze
-    ids = few[0].ids
+def test_the_tree_has_the_mixture_of_the_heads_conditionals_in_both_orders_on_its_edges(mlm, few, tree):
+    cloze, ids = tree.cloze, few[0].ids
     states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
-    decode = mlm.decoder(ids)
+    alone = mlm.decoder(ids)(states).double().log_softmax(-1)
     for filling in product(range(6), repeat=3):
-        expected = decode(states[tree.root]).double().log_softmax(-1)[filling[tree.root]]
+        expected = alone[tree.root][filling[tree.root]]
         for parent, child in tree.edges:
-            guess = mlm.pair_head.states(
-                states[parent],
-                states[child],
-                mlm.input_embeddings[ids[filling[parent]]][None],
-                cloze.blanks[child] - cloze.blanks[parent],
+            ahead, back = (
+                alone[a][:, None] + guessed_table(mlm, cloze, states, ids, a, b)
+                for a, b in ((parent, child), (child, parent))
             )
-            expected = expected + decode(guess)[0].double().log_softmax(-1)[filling[child]]
+            mixture = torch.logaddexp(ahead, back.T).log_softmax(1)
+            expected = expected + mixture[filling[parent], filling[child]]
         assert float(tree.log_prob(ids[list(filling)])) == pytest.approx(float(expected), abs=1e-4)
 
 

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 import torch
 
-from head_toy import with_head
+from head_toy import guessed_table, with_head
 from unmask import UsageError
 from unmask.inference import generation
 from unmask.inference.guessed_edges import guessed_information, mutual_information
@@ -103,12 +103,23 @@ def test_one_by_one_is_the_models_own_chain_in_the_order_of_confidence(mlm, cloz
     assert found.passes == 3
 
 
-def test_a_tree_in_one_pass_is_the_tree_of_fill(mlm, cloze, few, decode):
-    joint = tree_joint(mlm, cloze, few, 0)
-    for filling in product(few[0].ids.tolist(), repeat=3):
-        found = decode(tree_scheme(1), known(filling))
-        assert found.log_prob == pytest.approx(float(joint.log_prob(torch.tensor(filling))), abs=1e-5)
-    assert decode(tree_scheme(1), likeliest).ids == tuple(joint.mode.tolist())
+def test_a_tree_in_one_pass_has_the_heads_conditionals_on_the_edges_of_the_tree_of_fill(
+    mlm, cloze, few, decode
+):
+    joint, ids = tree_joint(mlm, cloze, few, 0), few[0].ids
+    states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
+    tables = {edge: guessed_table(mlm, cloze, states, ids, *edge) for edge in joint.edges}
+    start = mlm.decoder(ids)(states[joint.root]).double().log_softmax(-1)
+    expected = {
+        filling: float(start[filling[joint.root]])
+        + sum(float(table[filling[parent], filling[child]]) for (parent, child), table in tables.items())
+        for filling in product(range(4), repeat=3)
+    }
+    for filling, log_prob in expected.items():
+        found = decode(tree_scheme(1), known(ids[list(filling)].tolist()))
+        assert found.log_prob == pytest.approx(log_prob, abs=1e-5)
+    best = max(expected, key=expected.get)
+    assert decode(tree_scheme(1), likeliest).ids == tuple(ids[list(best)].tolist())
 
 
 def test_the_information_is_that_by_which_the_tree_of_fill_is_chosen(mlm, cloze, few):

@@ -349,3 +349,22 @@ def test_candidates_that_are_not_one_per_row_are_refused():
         EdgeTable.of_candidates(torch.tensor([1, 1]), torch.zeros(2, 2), torch.zeros(2), 4)
     with pytest.raises(UsageError, match="different candidates"):
         EdgeTable.of_candidates(torch.tensor([1]), torch.zeros(2, 2), torch.zeros(2), 4)
+
+
+def test_an_edge_of_both_orders_is_the_conditional_of_their_mixture():
+    """Rows that tokens share stand for their mean."""
+    torch.manual_seed(2)
+    parent, child = (torch.rand(n, dtype=torch.float64).log().log_softmax(0) for n in (5, 4))
+    ahead = EdgeTable(torch.randn(3, 4), torch.tensor([0, 1, 1, 2, 1]))
+    back = EdgeTable(torch.randn(2, 5), torch.tensor([0, 1, 0, 0]))
+    orders = (
+        parent[:, None] + ahead.log_rows(ahead.group_of),
+        (child[:, None] + back.log_rows(back.group_of)).T,
+    )
+    joint = sum(order.exp() for order in orders)
+    of_rows = torch.zeros(3, 4, dtype=torch.float64).index_add_(0, ahead.group_of, joint)
+    mixed = EdgeTable.of_both_orders(ahead, back, parent, child)
+    torch.testing.assert_close(
+        mixed.log_rows(torch.arange(3)).exp(), of_rows / of_rows.sum(1, keepdim=True), atol=1e-6, rtol=0
+    )
+    assert torch.equal(mixed.group_of, ahead.group_of)

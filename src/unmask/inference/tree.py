@@ -8,6 +8,10 @@ candidates of a parent conditions as a mask does, by m(child). So q is over all 
 `mass_outside_candidates` is what rests on that.
 
 Which blanks are joined depends on mutual informations of all pairs, from the same passes.
+
+With no candidates at all the conditionals are a pair head's guesses, from one pass, and
+
+    q(child | parent) ∝ m(parent) p(child | parent) + m(child) p(parent | child)
 """
 
 from __future__ import annotations
@@ -141,8 +145,10 @@ def _guessed_tree(
 ) -> TreeJoint:
     """Return the tree of the pair head's guesses: no pass but the one with all blanks masked.
 
-    The likeliest tokens of a parent, and those included, have a row of their own; the others share one with
-    others of like probability, which is that of their mean embedding.
+    The head guesses both conditionals of an edge, and errs in each; the tree takes the conditional of the
+    mixture of both orders, in which the errors are halved. The likeliest tokens of a parent, and those
+    included, have a row of their own; the others share one with others of like probability, which is that of
+    their mean embedding.
     """
     decoders = [mlm.decoder(support.ids) for support in supports]
 
@@ -155,7 +161,11 @@ def _guessed_tree(
         return EdgeTable(logits, groups.group_of, torch.zeros(len(groups), dtype=torch.bool))
 
     def whole(parent: int, child: int) -> EdgeTable:
-        return edge(parent, child, OWN_ROWS, SHARED_ROWS, include[parent] if include else ())
+        ahead, back = (
+            edge(a, b, OWN_ROWS, SHARED_ROWS, include[a] if include else ())
+            for a, b in ((parent, child), (child, parent))
+        )
+        return EdgeTable.of_both_orders(ahead, back, alone[parent], alone[child])
 
     edges, information = choose_edges(
         alone, whole, lambda parent, child: edge(parent, child, TREE_CANDIDATES, 1, ())

@@ -6,7 +6,7 @@ blocks of a bounded number of cells. A likely token has a row of its own; the ot
 a few. Sums over the parent's tokens become sums over rows, and stay exact.
 
 - `EdgeTable` holds its rows. `EdgeTable.of_candidates` has one row for each candidate of the parent, and one
-  for all its other tokens.
+  for all its other tokens; `EdgeTable.of_both_orders` has those of the mixture of both orders.
 - `PairEdge` reads them off a joint of the two blanks: of `l2r`, which gives p(b|a), or of any construction.
 
 Tokens are indices into the supports; all answers are in float64 on the CPU.
@@ -172,6 +172,31 @@ class EdgeTable(EdgeConditionals):
         group_of[candidates] = torch.arange(len(candidates))
         evaluated = torch.arange(len(candidates) + 1) < len(candidates)
         return cls(torch.cat([logits, rest[None].to(logits)]), group_of, evaluated)
+
+    @classmethod
+    def of_both_orders(
+        cls, ahead: EdgeConditionals, back: EdgeConditionals, log_parent: Tensor, log_child: Tensor
+    ) -> EdgeTable:
+        """Make those of the mixture of both orders, m(parent) p(child|parent) + m(child) p(parent|child).
+
+        Args:
+            ahead, back: those of the child given the parent, and of the parent given the child.
+            log_parent, log_child: log-probabilities of each by itself, m, [tokens].
+        """
+        rows, child = ahead.shape
+        counts = torch.bincount(ahead.group_of, minlength=rows).double()
+        of_row = ahead.row_mass(log_parent) - counts.log()
+        given_child = torch.empty(rows, back.shape[0], dtype=torch.float64)  # of one token of a parent's row
+        for part, block in back.blocks(torch.arange(back.shape[0])):
+            sums = torch.zeros(rows, len(block), dtype=torch.float64).index_add_(
+                0, ahead.group_of, block.T.exp()
+            )
+            given_child[:, part] = (sums / counts[:, None]).log()
+        mixed = torch.empty(rows, child)
+        for part, block in ahead.blocks(torch.arange(rows)):
+            other = given_child[part][:, back.group_of] + log_child
+            mixed[part] = torch.logaddexp(block + of_row[part, None], other).float()
+        return cls(mixed, ahead.group_of, ahead.evaluated)
 
     def log_rows(self, rows: Tensor) -> Tensor:
         """Return log q(child | parent) of some rows, [rows, child]."""
