@@ -15,6 +15,7 @@ from unmask import CONSTRUCTIONS, UsageError, construct
 from unmask.api import load
 from unmask.inference.cross import cross_conditionals
 from unmask.inference.exact import exact_conditionals
+from unmask.tables.pair_conditionals import EVERYTHING
 from unmask.text.cloze import parse_braces
 from unmask.text.support import Support
 
@@ -132,6 +133,23 @@ def test_gathering_unlikely_tokens_hardly_moves_the_likely_pairs(english, wide, 
     ids = torch.tensor([filling.ids for filling in likely])
     moved = gathered.log_prob(ids) - torch.tensor([filling.log_prob for filling in likely])
     assert float(moved.abs().max()) < 0.05
+
+
+@pytest.mark.parametrize("ungrouped", [50, 300])
+def test_answers_that_are_not_kept_are_decoded_again_to_the_same(english, wide, ungrouped, monkeypatch):
+    cloze, supports, include = wide
+    kept = cross_conditionals(english, cloze, supports, 32, include=include, ungrouped=ungrouped)
+    monkeypatch.setattr("unmask.inference.completed.MOST_KEPT", 0)
+    again = cross_conditionals(english, cloze, supports, 32, include=include, ungrouped=ungrouped)
+    for name in ("a_log_z", "b_log_z"):
+        torch.testing.assert_close(getattr(kept, name), getattr(again, name), atol=1e-5, rtol=0)
+    for table in ("a_given_b", "b_given_a"):
+        torch.testing.assert_close(
+            getattr(kept, table)(EVERYTHING, EVERYTHING),
+            getattr(again, table)(EVERYTHING, EVERYTHING),
+            atol=1e-5,
+            rtol=0,
+        )
 
 
 def test_a_token_named_is_never_gathered(english, wide):

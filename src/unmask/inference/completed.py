@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unmask.inference.exact import decoded
+from unmask.inference.exact import decoded, gathered
 from unmask.inference.kernel_ridge import KernelRidge
 from unmask.inference.pair_guess import PairGuess
 from unmask.inference.partial_states import PartialStates
@@ -22,6 +22,8 @@ from unmask.text.support import Support
 
 COLUMN_MEMBERS = 16
 """Tokens of a group whose logits a completed row has; a row from a pass has all."""
+MOST_KEPT = 2**25
+"""Log-probabilities of evaluated tokens that are kept for the table; more are decoded again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +97,7 @@ class CompletedConditionals:
         self._guess = guess
         self._fit: KernelRidge | None = None
         self._spread = 1.0
+        self._truth: tuple[Tensor, Tensor] | None = None
         self.judgement: Judgement | None = None
         self.log_mean: Tensor | None = None
         if not filled.open:
@@ -105,7 +108,9 @@ class CompletedConditionals:
             )
             return
         judged = slice(len(filled.likely), None) if len(filled.random) else slice(None)
-        truth, _ = decoded(mlm, states, asked.support)
+        truth, log_z = decoded(mlm, states, asked.support)
+        if truth.numel() <= MOST_KEPT:
+            self._truth = truth, log_z
         without = asked.alone.to(truth).expand_as(truth[judged])
         if completion == "learned":
             guessed = self._guessed(filled.evaluated)
@@ -136,21 +141,27 @@ class CompletedConditionals:
         where = torch.full((len(filled.support),), -1)
         where[filled.evaluated] = torch.arange(len(self._states))
         known = where[needed] >= 0
-        states = self._states[where[needed[known]]]
-        known_rows, known_z = decoded(mlm, states, asked.support, columns)
+        known_rows, known_z = self._known(where[needed[known]], columns)
         rows = known_rows.new_empty(len(needed), known_rows.shape[1])
         log_z = known_z.new_empty(len(needed))
         rows[known], log_z[known] = known_rows, known_z
         if self._fit is None and self._guess is None:
             rows[~known], log_z[~known] = columns.mean(asked.alone).to(rows), known_z.mean()
         else:
-            completed = self._completed(needed[~known]).to(states.dtype)
+            completed = self._completed(needed[~known]).to(self._states.dtype)
             rows[~known], log_z[~known] = decoded(
                 mlm, completed, asked.support, columns, members=COLUMN_MEMBERS
             )
         if groups.ungrouped:
             return rows, log_z
         return _mean_rows(rows, group, len(groups)), _mean(log_z, group, len(groups))
+
+    def _known(self, evaluated: Tensor, columns: TokenGroups) -> tuple[Tensor, Tensor]:
+        """Return the log-probabilities [evaluated, asked groups] and normalisers of some evaluated tokens."""
+        if self._truth is None:
+            return decoded(self._mlm, self._states[evaluated], self._asked.support, columns)
+        truth, log_z = (known[evaluated] for known in self._truth)
+        return gathered(truth, columns), log_z
 
     def _completed(self, tokens: Tensor) -> Tensor:
         """Return the states for tokens that were not evaluated, [tokens, features]."""

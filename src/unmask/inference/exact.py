@@ -125,6 +125,13 @@ def decoded(
     return table, log_z
 
 
+def gathered(log_probs: Tensor, groups: TokenGroups) -> Tensor:
+    """Return what `decoded` gives for groups from log-probabilities of all tokens, [states, groups]."""
+    if groups.ungrouped:
+        return log_probs
+    return _Gatherer(groups, None, log_probs.device)(log_probs.clone())[0]
+
+
 def _normalise(logits: Tensor, log_probs: Tensor) -> Tensor:
     """Write the log-probabilities of logits [states, tokens] to a place; return the normalisers [states]."""
     top, likeliest = logits.max(1, keepdim=True)
