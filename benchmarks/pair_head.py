@@ -39,6 +39,7 @@ from unmask.text.support import Support
 LONGEST = 60
 REACH = 3
 CANDIDATES = (8, 16, 32, 64, 128)
+CONSTRUCTIONS = ("l2r", "r2l", "mixture", "gibbs", "ag", "ag-weighted")
 DRAWN = 256
 SEED = 3
 
@@ -132,6 +133,17 @@ def gap(mlm: unmask.MaskedLM, clozes: list[Cloze]) -> dict[str, float]:
     return {name: total / len(clozes) for name, total in sums.items()}
 
 
+def by_construction(mlm: unmask.MaskedLM, clozes: list[Cloze]) -> dict[str, float]:
+    """Return mean log-probabilities of the true pairs by constructions of the tables of one pass."""
+    words = Support.everything(mlm.vocabulary)
+    sums = dict.fromkeys(CONSTRUCTIONS, 0.0)
+    for cloze in clozes:
+        predicted = cross_conditionals(mlm, cloze, (words, words), 0, include=_truth(cloze))
+        for name in CONSTRUCTIONS:
+            sums[name] += float(construct(name, predicted).log_prob(torch.tensor(cloze.truth)))
+    return {name: total / len(clozes) for name, total in sums.items()}
+
+
 @torch.inference_mode()
 def completion(mlm: unmask.MaskedLM, clozes: list[Cloze]) -> dict[str, dict[int, float]]:
     """Return the KL of completed conditionals by K: `ridge`, `head`; K = 0 is no completion and the guess."""
@@ -216,7 +228,11 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {"count": given.count}
     for name, path in (file.split("=", 1) for file in given.data):
         texts = texts_of(Path(path))
-        found[name] = {"gap": measure_gap(mlm, texts, given)}
+        drawn = neighbours(mlm, texts, 2, given.count, SEED, given.longest)
+        found[name] = {
+            "gap": measure_gap(mlm, texts, given),
+            "constructions": by_construction(mlm, drawn),
+        }
         if not given.gap_only:
             pairs = neighbours(mlm, texts, 2, given.count, SEED + 1, given.longest)
             found[name] |= {
@@ -241,8 +257,9 @@ def main() -> None:
     given = options.parse_args()
     print(f"## The pair head\n\n{describe()}\n")
     found = measure(given)
+    names = [file.split("=", 1)[0] for file in given.data]
     rows = []
-    for name in (file.split("=", 1)[0] for file in given.data):
+    for name in names:
         for blanks, said in found[name]["gap"].items():
             whole = said["chain"] - said["independent"]
             shares = [f"{(said[how] - said['independent']) / whole:.2f}" for how in ("head", "tree")]
@@ -250,9 +267,16 @@ def main() -> None:
             rows.append((name, blanks, *numbers, *shares))
     head = ("text", "blanks", "independent", "head", "tree", "chain", "share, head", "share, tree")
     print(table(head, rows))
+    rows = []
+    for name in names:
+        pairs = found[name]["gap"]["2"]
+        whole = pairs["chain"] - pairs["independent"]
+        shares = [(said - pairs["independent"]) / whole for said in found[name]["constructions"].values()]
+        rows.append((name, *(f"{share:.2f}" for share in shares)))
+    print("\n" + table(("share, 2 blanks", *CONSTRUCTIONS), rows))
     if given.gap_only:
         return
-    for name in (file.split("=", 1)[0] for file in given.data):
+    for name in names:
         said = found[name]
         rows = [
             (str(k), f"{said['completion']['ridge'][k]:.3f}", f"{said['completion']['head'][k]:.3f}")
