@@ -72,6 +72,7 @@ def write_card(
     model: Any,
     tokenizer: Any,
     stages: Sequence[Settings],
+    first_share: float,
     state: Mapping[str, Any],
     scores: Mapping[str, Score],
     note: str,
@@ -82,8 +83,10 @@ def write_card(
     done = [described(stage, stage.max_steps) for stage in before] + [described(last, state["global_step"])]
     paragraphs = [f"Stage {number}: {text}" for number, text in enumerate(done, 1)]
     closing = (
-        "All settings: `recipes/english.toml`, `recipes/english_further.toml` and "
-        f"`recipes/english_longer.toml`; how they were found: `{study}`. {note}"
+        f"{first_share:.0%} of the weights are the first stage's: mixed so, they predict nearly as well as "
+        "the last one's, and know more of what the encoder knew. All settings: `recipes/english.toml`, "
+        "`recipes/english_further.toml`, `recipes/english_longer.toml` and `recipes/english_longest.toml`; "
+        f"how they were found: `{study}`. {note}"
     )
     text = HEAD.format(
         layers=model.config.num_hidden_layers,
