@@ -151,6 +151,8 @@ def test_a_fit_goes_on_from_another_head(distilled, corpus, checkpoint, tmp_path
     lost, learned = further.history[0]["held_out"] - best, fresh.history[0]["held_out"] - best
     assert learned > 0
     assert abs(lost) < learned / 10
+    told = [(made.head.parent / "README.md").read_text() for made in (further, fresh)]
+    assert ["started from another head" in card for card in told] == [True, False]
 
 
 def test_a_head_of_another_shape_is_no_start(distilled, corpus, checkpoint, tmp_path):

@@ -280,6 +280,7 @@ def _fit(
         "max_length": settings.max_length,
         "corpora": [corpus.name for corpus in settings.read_corpora()],
         "seed": settings.seed,
+        "from_head": bool(settings.init_from),
     }
     head = fit.head.cpu()
     head.card = PairHeadCard(

@@ -23,7 +23,8 @@ def card_text(card: PairHeadCard, history: list[dict[str, float]]) -> str:
         "",
         f"Trained on {said['targets']:,} conditionals of {said['texts']:,} texts "
         f"({', '.join(said['corpora'])}), cut to {said['max_length']} tokens, in "
-        f"{said['steps']:,} steps; width {card.width}, seed {said['seed']}.",
+        f"{said['steps']:,} steps; width {card.width}, seed {said['seed']}."
+        + (" It started from another head." if said.get("from_head") else ""),
         "",
         "## Error on held-out text",
         "",

@@ -24,7 +24,7 @@ from unmask.text.support import Support
 
 BLANKS = {2: 30, 3: 25, 4: 20, 5: 10, 6: 6, 8: 5, 10: 4}
 """How often so many tokens of a context are masked, in percent."""
-DISTANCES = {1: 40, 2: 14, 3: 10, 4: 8, 5: 5, 6: 5, 8: 5, 12: 5, 16: 4, 24: 2, 32: 2}
+DISTANCES = {1: 50, 2: 14, 3: 8, 4: 6, 5: 4, 6: 4, 8: 4, 12: 3, 16: 3, 24: 2, 32: 2}
 """How often two blanks are so far apart, in percent; others lie side by side, close together or anywhere."""
 FILLED = 4
 """Passes with one blank filled, for each context."""
