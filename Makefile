@@ -10,7 +10,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
 # the pins hold for what is installed, and for what builds it (pip before and after 25.3 asks for either)
 PINS   := $(CURDIR)/constraints.txt
 PIP    := PIP_CONSTRAINT=$(PINS) PIP_BUILD_CONSTRAINT=$(PINS) $(BIN)/python -m pip install --quiet --disable-pip-version-check
-SENTENCE ?= The [MASK] [MASK] at the casino.
+SENTENCE ?= The [MASK] [MASK] near the river.
 DATA ?= ../shared/data
 WORK ?= runs/english
 

@@ -72,20 +72,31 @@ def write_card(
     model: Any,
     tokenizer: Any,
     stages: Sequence[Settings],
-    first_share: float,
+    shares: Mapping[int, float],
     state: Mapping[str, Any],
     scores: Mapping[str, Score],
     note: str,
 ) -> None:
-    """Write README.md and loss.png, given the Trainer's state at the end of the last stage."""
+    """Write README.md and loss.png.
+
+    Args:
+        target: the directory.
+        model, tokenizer: what is shipped.
+        stages: the settings of each.
+        shares: of the weights of the stages that were mixed, by their number from 1.
+        state: the Trainer's at the end of the last stage.
+        scores: on held-out text, by domain.
+        note: a last sentence: how long it took, and where.
+    """
     study = "docs/background/training-study.md"
     *before, last = stages
     done = [described(stage, stage.max_steps) for stage in before] + [described(last, state["global_step"])]
     paragraphs = [f"Stage {number}: {text}" for number, text in enumerate(done, 1)]
+    mixture = ", ".join(f"stage {number} ({share:.0%})" for number, share in shares.items())
     closing = (
-        f"{first_share:.0%} of the weights are the first stage's: mixed so, they predict nearly as well as "
-        "the last one's, and know more of what the encoder knew. All settings: `recipes/english.toml`, "
-        "`recipes/english_further.toml`, `recipes/english_longer.toml` and `recipes/english_longest.toml`; "
+        f"The weights are a mean of those of {mixture}: the last two predict better together than either, "
+        "and the first knows more of what the encoder knew. All settings: `recipes/english.toml`, "
+        "`recipes/english_further.toml`, `recipes/english_longer.toml` and `recipes/english_fourth.toml`; "
         f"how they were found: `{study}`. {note}"
     )
     text = HEAD.format(
