@@ -115,6 +115,7 @@ def plain(home, rows, rate, steps, bf16):
             disable_tqdm=True,
             dataloader_pin_memory=False,
             bf16=bf16,
+            use_cpu=not torch.accelerator.is_available(),
         ),
         train_dataset=texts,
         data_collator=DataCollatorForLanguageModeling(tokenizer, mlm_probability=rate),

@@ -2,8 +2,8 @@
 
 A method sees the sentence with all tokens of the entity masked and nothing of the truth; each is a
 distribution over all fillings by words, so their log-probabilities can be compared. The edges of a tree are
-chosen by the likeliest tokens, without the truth; then its log-probability asks about the true parents as
-the chain asks about the true tokens before: it is that of the tree in which every token has its own row.
+chosen by the likeliest tokens, without the truth; then its log-probability asks about the true tokens as
+the chain asks about the true tokens before: it is that of the tree in which they have rows of their own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from unmask.evaluation.benchmarks.blanks import JOINTS as BLANKS_JOINTS
 from unmask.evaluation.benchmarks.blanks import TOP, BlanksSettings
 from unmask.evaluation.keyed_tasks import Record, Task
 from unmask.inference.model_conditionals import ModelConditionals
-from unmask.inference.pair_guess import PairGuess
 from unmask.inference.sentences import Sentence, SentenceReader
 from unmask.inference.tree import TREE_CANDIDATES, tree_joint
 from unmask.joints.chain import Chain
@@ -121,30 +120,24 @@ class Filler:
             joint = make(self.mlm, hidden, (self._support,) * len(truth))
             best = joint._top(TOP)[0].tolist()
             rank = best.index(truth) + 1 if truth in best else None
+            if method == "tree-0":
+                joint = tree_joint(self.mlm, hidden, joint.supports, 0, include=[[token] for token in truth])
             log_prob = (
-                tree_log_prob(self.mlm, hidden, joint, truth, guessed=method == "tree-0")
-                if isinstance(joint, TreeJoint)
+                tree_log_prob(self.mlm, hidden, joint, truth)
+                if method == "tree" and isinstance(joint, TreeJoint)
                 else float(joint.log_prob(torch.tensor(truth)))
             )
             found[method] = {"rank": rank, "log_prob": log_prob}
         return found
 
 
-def tree_log_prob(
-    mlm: unmask.MaskedLM, cloze: Cloze, tree: TreeJoint, tokens: Sequence[int], *, guessed: bool
-) -> float:
-    """Return the log-probability of a filling by a tree's edges, each parent's token with its own row.
-
-    A row is the pair head's guess, or a forward pass with the token in the place of the parent.
-    """
+def tree_log_prob(mlm: unmask.MaskedLM, cloze: Cloze, tree: TreeJoint, tokens: Sequence[int]) -> float:
+    """Return the log-probability of a filling by a tree's edges, each parent's token with its own pass."""
     states = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
     found = _log_prob(mlm, tree.supports[tree.root], states[tree.root], tokens[tree.root])
     for parent, child in tree.edges:
         token = torch.tensor([tokens[parent]])
-        if guessed:
-            state = PairGuess(mlm, cloze, states, parent, child)(token)[0].to(mlm.device)
-        else:
-            state = mlm.filled_states(cloze, parent, token, cloze.blanks[child])[0]
+        state = mlm.filled_states(cloze, parent, token, cloze.blanks[child])[0]
         found += _log_prob(mlm, tree.supports[child], state, tokens[child])
     return found
 
