@@ -2,8 +2,9 @@
 
 `unmask.inference.tree` makes whole tables of an edge, for joints that are asked many things. Decoding in a
 few passes (`unmask.inference.parallel_decoding`) asks a tree for one filling and throws it away. So
-`GuessedEdge` decodes a row when it is read, and `guessed_information` compares all pairs of blanks on likely
-tokens alone.
+`GuessedEdge` decodes a row when it is read, and has the conditionals of the child given the parent as the
+head guesses them. (The tables have those of the mixture of both orders, which need all rows of both blanks.)
+`guessed_information` compares all pairs of blanks on likely tokens alone.
 """
 
 from __future__ import annotations

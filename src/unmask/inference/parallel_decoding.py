@@ -167,7 +167,10 @@ def independently(seen: Pass, blanks: Sequence[int]) -> list[Part]:
 
 
 def as_tree(seen: Pass, blanks: Sequence[int]) -> list[Part]:
-    """Join the blanks by the tree of those that tell each other most, from the pair head's guesses."""
+    """Join the blanks by the tree of those that tell each other most, from the pair head's guesses.
+
+    Its edges are those of `tree_joint` without candidates, each in one order alone (`GuessedEdge`).
+    """
     if len(blanks) > MOST_BLANKS:
         raise UsageError(
             f"a pass joins at most {MOST_BLANKS} blanks, got {len(blanks)}: take more passes, or cut the text"

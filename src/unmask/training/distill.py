@@ -65,7 +65,7 @@ class DistillSettings:
     patience: int = setting(
         8, "Evaluations without a smaller held-out loss after which the fit stops.", kind=COUNT
     )
-    bf16: bool = setting(False, "Multiply in bfloat16: about twice as fast where the processor can.")
+    bf16: bool = setting(False, "Multiply in bfloat16: faster where the processor can.")
     seed: int = setting(
         0, "Seed of the texts, the blanks, the fillings and the fit.", kind=Whole(0, 2**32 - 1)
     )
