@@ -30,7 +30,7 @@ def main() -> None:
     )
     options.add_argument("--data", type=Path, required=True, help="The directory with corpus/ and snli/.")
     options.add_argument("--work", type=Path, required=True, help="Where the run is kept.")
-    options.add_argument("--texts", type=int, default=180_000)
+    options.add_argument("--texts", type=int, default=150_000)
     options.add_argument("--epochs", type=float, default=1.0)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument(
