@@ -76,8 +76,8 @@ def _answer(found: dict[str, Any]) -> str:
     return (
         f"Filling by trees or by pairs, the joint schemes, takes {min(ratios):.2f} to {max(ratios):.2f} "
         f"times the passes of the best independent scheme at equal log-probability of the truth, 15 and "
-        f"30 % masked; the median is {statistics.median(ratios):.2f}. At most two thirds it is in "
-        f"{len(tested) - len(missed)} of {len(tested)} cases. In {least} of the {len(missed)} others the "
+        f"30 % masked; the median is {statistics.median(ratios):.2f}. It is at most two thirds "
+        f"in {len(tested) - len(missed)} of {len(tested)} cases. In {least} of the {len(missed)} others the "
         f"joint schemes take one pass, the fewest there can be. At 50 % masked it is {further} of "
         f"{len(others)} cases."
     )

@@ -140,7 +140,7 @@ def _answer(found: dict[str, Any]) -> str:
     lines = [
         f"Over all pairs the rank correlation of the pair head is {_shown(told['spearman'][OURS])}, "
         f"that of the best other proxy, {other}, {_shown(told['spearman'][other])}: a difference of "
-        f"{with_interval(Estimate(**gain), 1, 3)}, which {'is clear of' if apart else 'may be'} zero.",
+        f"{with_interval(Estimate(**gain), 1, 4)}, which {'is clear of' if apart else 'may be'} zero.",
         f"They explain {' and '.join(_explained(predicted[name]) for name in (OURS, other))}.",
     ]
     best: dict[str, list[str]] = {}

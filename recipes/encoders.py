@@ -274,6 +274,7 @@ def tuned(part: str, arguments: Any) -> dict[str, Any]:
         result = finetune(settings, arguments.work / f"{part}-{mark(model, arguments)}")
         seconds = spent(result.history)
         scores, notes = TunedModel.load(result.model, device="cpu").evaluate_file(test)
+        notes = [note.replace(str(test), test.name) for note in notes]  # no path of this machine
         answer[model] = {"test": scores.record(), "seconds": round(seconds), "notes": notes}
     return answer
 

@@ -1,6 +1,6 @@
 """The public functions: fill blanks, score words, compare constructions.
 
-Each is a short walk along the way of the data: text -> `Cloze` -> conditionals -> construction -> `Joint`.
+Each follows the data: text -> `Cloze` -> conditionals -> construction -> `Joint`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Score:
     filling: Filling
     joint: Joint
     conditional_log_probs: tuple[float, ...] = ()
-    """The joint's log-probability of each true token, given the others; of a chain, it would cost passes."""
+    """The joint's log-probability of each true token given the others; empty for a chain, where it costs passes."""
     blocks: tuple[tuple[Block, float], ...] = ()
     """Of a chain: its blocks in the order of their filling, and what each adds to the log-probability."""
 
@@ -211,7 +211,7 @@ def _parse_pair(text: str, vocabulary: Vocabulary, window: int, *, truncate: boo
 def _joint_of_text(
     query: Query, parse: Callable[..., Cloze], mlm: MaskedLM | None, progress: Progress
 ) -> Joint:
-    """Walk the way of the data once: the text, read by `parse`, to its joint."""
+    """Return the joint of one text, read by `parse`."""
     mlm = load() if mlm is None else check_mlm(mlm)
     cloze = parse(query.text, mlm.vocabulary, mlm.window, truncate=query.truncate)
     return infer(mlm, cloze, query, progress)

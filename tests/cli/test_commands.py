@@ -133,7 +133,7 @@ class TestScore:
         # the first token of l2r is drawn with the other one unknown: chain rule
         first, second = answer["blanks"]
         assert answer["log_prob"] == pytest.approx(
-            first["log_prob_alone"] + second["log_prob_given_others"], abs=1e-5
+            first["marginal_log_prob"] + second["log_prob_given_others"], abs=1e-5
         )
 
     @pytest.mark.parametrize("options", [[], ["--json"]])

@@ -1,5 +1,6 @@
 """The tables of the results pages are those that the recipes write from the committed numbers."""
 
+import re
 import sys
 import time
 from pathlib import Path
@@ -34,6 +35,12 @@ def test_every_result_names_a_command_and_pages_that_there_are(result):
     assert (ROOT / result.command[0]).is_file()
     for file in (result.tables, *result.pages, *result.figures):
         assert (ROOT / file).is_file()
+
+
+@pytest.mark.parametrize("name", sorted({result.json for result in RESULTS}))
+def test_no_result_names_a_path_of_the_machine_that_made_it(name):
+    absolute = re.compile(r"(?<![\w.:/])/\w[\w.-]*/[\w.-]+")
+    assert absolute.findall((ROOT / "docs" / "figures" / name).read_text(encoding="utf-8")) == []
 
 
 @pytest.fixture

@@ -63,8 +63,8 @@ def test_it_is_what_no_candidates_give_unless_something_else_is_asked_for(mlm):
 
 
 def test_tokens_of_a_large_support_share_rows_and_it_still_sums_to_one(mlm, monkeypatch):
-    monkeypatch.setattr("unmask.inference.tree.OWN_ROWS", 4)
-    monkeypatch.setattr("unmask.inference.tree.SHARED_ROWS", 3)
+    monkeypatch.setattr("unmask.inference.guessed_edges.OWN_ROWS", 4)
+    monkeypatch.setattr("unmask.inference.guessed_edges.SHARED_ROWS", 3)
     joint = unmask.fill("a ___ ___ d", mlm=mlm, method="tree", candidates=0)
     ids = joint.supports[0].ids
     pairs = torch.cartesian_prod(ids, ids)

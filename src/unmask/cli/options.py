@@ -30,7 +30,7 @@ PairHead = Annotated[
     str,
     typer.Option(
         "--pair-head",
-        help="What 'unmask distill' made: a file; auto (beside the weights, if there); or none.",
+        help="What 'unmask distill' made: a directory or file; auto (beside the weights, if there); or none.",
     ),
 ]
 Workers = Annotated[

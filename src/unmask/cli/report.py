@@ -23,7 +23,7 @@ def report(
     from unmask.errors import UsageError
 
     if len({run.resolve() for run in runs}) < len(runs):
-        raise UsageError("a run is named twice: give each folder once")
+        raise UsageError("a run is named twice: give each directory once")
     if len(runs) == 1 and out is not None:
         raise UsageError("--out is for the comparison of several runs: name two or more, or leave it away")
     for run in runs:

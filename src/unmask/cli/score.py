@@ -107,7 +107,7 @@ def show(answer: dict[str, Any]) -> None:
     else:
         other = "other" if len(answer["blanks"]) < 3 else "others"
         columns = ["token", "marginal log-prob.", f"log-prob. given the {other}"]
-        numbers = ("log_prob_alone", "log_prob_given_others")
+        numbers = ("marginal_log_prob", "log_prob_given_others")
         rows = [[b["token"], *(f"{b[name]:.4f}" for name in numbers)] for b in answer["blanks"]]
     print_table(answer["text"], columns, rows, numbers={1, 2})
     say(basis(answer))

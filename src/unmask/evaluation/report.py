@@ -52,10 +52,10 @@ Table = tuple[list[str], list[list[str]]]
 Summaries = dict[str, dict[str, Any]]
 
 
-def write_report(folder: Path, summary: dict[str, Any], records: list[dict[str, Any]]) -> None:
-    """Write `report.md` and `report.html` into the folder of a run."""
-    write_whole(folder / "report.md", markdown(summary))
-    write_whole(folder / "report.html", page(summary, records))
+def write_report(directory: Path, summary: dict[str, Any], records: list[dict[str, Any]]) -> None:
+    """Write `report.md` and `report.html` into the directory of a run."""
+    write_whole(directory / "report.md", markdown(summary))
+    write_whole(directory / "report.html", page(summary, records))
 
 
 def method_table(summary: dict[str, Any]) -> Table:

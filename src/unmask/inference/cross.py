@@ -242,7 +242,7 @@ def _first_candidates(
     if wanted == 0:
         check_has_head(mlm, completion)
     if not 0 <= wanted <= most:
-        raise UsageError(f"expected from 1 to {most} candidates (the tokens a blank may hold), got {wanted}")
+        raise UsageError(f"expected from 0 to {most} candidates (the tokens a blank may hold), got {wanted}")
     return wanted
 
 

@@ -3,7 +3,7 @@
 `unmask.inference.tree` makes whole tables of an edge, for joints that are asked many things. Decoding in a
 few passes (`unmask.inference.parallel_decoding`) asks a tree for one filling and throws it away. So
 `GuessedEdge` decodes a row when it is read, and has the conditionals of the child given the parent as the
-head guesses them. (The tables have those of the mixture of both orders, which need all rows of both blanks.)
+head guesses them. (The tables have those of the mixture of both orders, made of an edge in each.)
 `guessed_information` compares all pairs of blanks on likely tokens alone.
 """
 
@@ -15,13 +15,16 @@ import torch
 from torch import Tensor
 
 from unmask.inference.pair_guess import PairGuess, check_has_head, group_embeddings
-from unmask.inference.tree import MEMBERS, OWN_ROWS, SHARED_ROWS, TREE_CANDIDATES
-from unmask.joints.edge_conditionals import EdgeConditionals
+from unmask.joints.edge_conditionals import EdgeConditionals, EdgeTable
 from unmask.models.masked_lm import MaskedLM
 from unmask.tables.token_groups import TokenGroups
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
+OWN_ROWS, SHARED_ROWS, MEMBERS = 128, 16, 16
+"""Of a parent: the tokens with their own row, the rows of the others, and how many tokens stand for one."""
+COMPARED_ROWS = 16
+"""The tokens with their own row where blanks are only compared; all others share one."""
 COMPARED_TOKENS = 1024
 """The likeliest tokens of a blank that what others tell of it is measured on."""
 
@@ -40,6 +43,7 @@ class GuessedEdge(EdgeConditionals):
         supports: the tokens that each of the two may hold.
         log_parent: log-probabilities of the parent with all blanks masked, [tokens].
         kept: ids of the parent that have a row of their own, however unlikely.
+        own, shared: how many rows of their own there are, and how many that are shared.
     """
 
     def __init__(
@@ -51,10 +55,13 @@ class GuessedEdge(EdgeConditionals):
         supports: tuple[Support, Support],
         log_parent: Tensor,
         kept: Sequence[int] = (),
+        *,
+        own: int | None = None,
+        shared: int | None = None,
     ) -> None:
         support, child = supports
-        single = support.indices(support.likeliest(log_parent, OWN_ROWS, kept).ids)
-        groups = TokenGroups.by_probability(log_parent, single, SHARED_ROWS)
+        single = support.indices(support.likeliest(log_parent, own or OWN_ROWS, kept).ids)
+        groups = TokenGroups.by_probability(log_parent, single, shared or SHARED_ROWS)
         none = torch.zeros(len(groups), dtype=torch.bool)
         super().__init__(groups.group_of, (len(groups), len(child)), none)
         self._guess = PairGuess(mlm, cloze, states, *edge)
@@ -64,9 +71,16 @@ class GuessedEdge(EdgeConditionals):
     @torch.inference_mode()
     def log_rows(self, rows: Tensor) -> Tensor:
         """Return log q(child | parent) of some rows, [rows, child]."""
-        guessed = self._guess.of_embeddings(self._embeddings[rows.to(self._embeddings.device)])
-        logits = self._decode(guessed.to(self._mlm.device)).to(self._mlm.tables_on)
-        return logits.double().cpu().log_softmax(-1)
+        return self._logits(self._embeddings[rows.to(self._embeddings.device)]).double().log_softmax(-1)
+
+    @torch.inference_mode()
+    def table(self) -> EdgeTable:
+        """Return the same with all rows decoded, for an edge that is read more than once."""
+        return EdgeTable(self._logits(self._embeddings), self.group_of, self.evaluated)
+
+    def _logits(self, embeddings: Tensor) -> Tensor:
+        guessed = self._guess.of_embeddings(embeddings)
+        return self._decode(guessed.to(self._mlm.device)).to(self._mlm.tables_on).float().cpu()
 
 
 @torch.inference_mode()
@@ -97,7 +111,7 @@ def guessed_information(
         decoders.append(mlm.decoder(support.ids[likely.cpu()]))
     for parent, (support, log_m) in enumerate(zip(supports, alone, strict=True)):
         children = [i for i in range(blanks) if i != parent]
-        single = log_m.topk(min(TREE_CANDIDATES, len(log_m))).indices.sort().values.cpu()
+        single = log_m.topk(min(COMPARED_ROWS, len(log_m))).indices.sort().values.cpu()
         groups = TokenGroups.by_probability(log_m, single, 1)
         weights = torch.zeros(len(groups), dtype=torch.float64)
         weights.index_add_(0, groups.group_of, log_m.double().exp().cpu())

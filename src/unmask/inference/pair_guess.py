@@ -7,7 +7,7 @@ from torch import Tensor
 
 from unmask.errors import UsageError
 from unmask.models.masked_lm import MaskedLM
-from unmask.models.pair_head import HeldOut, PairHead
+from unmask.models.pair_head import HeldOut, PairHead, how_to_make
 from unmask.tables.token_groups import TokenGroups
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
@@ -24,9 +24,8 @@ def check_has_head(mlm: MaskedLM, completion: str = "learned", wanted_by: str = 
         )
     if mlm.pair_head is None:
         raise UsageError(
-            f"{wanted_by} needs a pair head, and the model '{mlm.name}' has none: make one with unmask "
-            f"distill --model CHECKPOINT --corpus NAME=FILE --out DIRECTORY (a model in "
-            f"memory has to be saved)"
+            f"{wanted_by} needs a pair head, and the model '{mlm.name}' has none: "
+            f"{how_to_make('CHECKPOINT')} (a model in memory has to be saved)"
         )
     return mlm.pair_head
 

@@ -85,7 +85,7 @@ def check_many_blanks(query: Query, cloze: Cloze) -> None:
             f"candidates 'all' is too many combinations for {blanks} blanks: give a number, or 'auto'"
         )
     if isinstance(query.candidates, int) and query.candidates > MOST_CANDIDATES:
-        raise UsageError(f"expected from 1 to {MOST_CANDIDATES} candidates per blank, got {query.candidates}")
+        raise UsageError(f"expected from 0 to {MOST_CANDIDATES} candidates per blank, got {query.candidates}")
 
 
 def check_pair_tables(cloze: Cloze) -> None:

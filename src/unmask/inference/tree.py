@@ -24,12 +24,12 @@ from torch import Tensor
 
 from unmask.diagnostics import Diagnostics
 from unmask.errors import UsageError
+from unmask.inference.guessed_edges import COMPARED_ROWS, GuessedEdge
 from unmask.inference.pair_guess import PairGuess, check_has_head
 from unmask.joints.edge_conditionals import EdgeTable
 from unmask.joints.tree import TreeJoint, choose_edges
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
-from unmask.tables.token_groups import TokenGroups
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
@@ -38,9 +38,6 @@ TREE_CANDIDATES = 16
 AFFORDABLE_PASSES = 2048
 """`auto` takes every token as a candidate up to this many passes."""
 MOST_PASSES = 8192
-OWN_ROWS, SHARED_ROWS, MEMBERS = 128, 16, 16
-"""Of a parent with guessed conditionals: the tokens with their own row, the rows of the others, and how many
-tokens stand for one of these."""
 MOST_BLANKS = 64
 """The most blanks: the conditionals of all pairs are compared."""
 
@@ -107,8 +104,9 @@ def tree_joint(
         check_has_head(mlm)
     masked = mlm.states_at(torch.tensor([cloze.ids]), cloze.blanks)[0]
     alone = [logits(masked[i], i).double().log_softmax(-1) for i in range(blanks)]
+    known = diagnostics or Diagnostics()
     if candidates == 0:
-        return _guessed_tree(mlm, cloze, supports, masked, alone, include, diagnostics or Diagnostics())
+        return _guessed_tree(mlm, cloze, supports, masked, alone, include, known)
     kept = [
         s.indices(s.likeliest(log_m, candidates, include[i] if include else ()).ids)
         for i, (s, log_m) in enumerate(zip(supports, alone, strict=True))
@@ -126,9 +124,9 @@ def tree_joint(
     edges, information = choose_edges(alone, conditionals)
     root = next(iter(edges), (0, 0))[0]
     known = replace(
-        diagnostics or Diagnostics(),
+        known,
         conditionals="tree",
-        passes=(diagnostics.passes if diagnostics else 0) + 1 + sum(len(states) for states in filled),
+        passes=known.passes + 1 + sum(len(states) for states in filled),
         candidates=candidates,
     )
     return TreeJoint(alone[root], edges, supports, information=information, diagnostics=known, cloze=cloze)
@@ -145,31 +143,23 @@ def _guessed_tree(
 ) -> TreeJoint:
     """Return the tree of the pair head's guesses: no pass but the one with all blanks masked.
 
-    The head guesses both conditionals of an edge, and errs in each; the tree takes the conditional of the
-    mixture of both orders, in which the errors are halved. The likeliest tokens of a parent, and those
-    included, have a row of their own; the others share one with others of like probability, which is that of
-    their mean embedding.
+    The head guesses both conditionals of an edge, and errs in each. The tree takes the conditional of the
+    mixture of both orders, which gives true tokens a higher probability (`benchmarks/pair_head.py`).
     """
-    decoders = [mlm.decoder(support.ids) for support in supports]
+    kept = include or ((),) * len(supports)
 
-    def edge(parent: int, child: int, own: int, shared: int, kept: Sequence[int]) -> EdgeTable:
-        support, guess = supports[parent], PairGuess(mlm, cloze, states, parent, child)
-        single = support.indices(support.likeliest(alone[parent], own, kept).ids)
-        groups = TokenGroups.by_probability(alone[parent], single, shared)
-        rows = guess.of_groups(support, groups, MEMBERS)
-        logits = decoders[child](rows.to(mlm.device)).to(mlm.tables_on).float().cpu()
-        return EdgeTable(logits, groups.group_of, torch.zeros(len(groups), dtype=torch.bool))
+    def guess(parent: int, child: int, named: Sequence[int] = (), **rows: int) -> GuessedEdge:
+        of_edge = (supports[parent], supports[child])
+        return GuessedEdge(mlm, cloze, states, (parent, child), of_edge, alone[parent], named, **rows)
 
-    def whole(parent: int, child: int) -> EdgeTable:
-        ahead, back = (
-            edge(a, b, OWN_ROWS, SHARED_ROWS, include[a] if include else ())
-            for a, b in ((parent, child), (child, parent))
-        )
+    def of_both_orders(parent: int, child: int) -> EdgeTable:
+        ahead, back = guess(parent, child, kept[parent]), guess(child, parent, kept[child])
         return EdgeTable.of_both_orders(ahead, back, alone[parent], alone[child])
 
-    edges, information = choose_edges(
-        alone, whole, lambda parent, child: edge(parent, child, TREE_CANDIDATES, 1, ())
-    )
+    def compared(parent: int, child: int) -> EdgeTable:
+        return guess(parent, child, own=COMPARED_ROWS, shared=1).table()
+
+    edges, information = choose_edges(alone, of_both_orders, compared)
     root = next(iter(edges), (0, 0))[0]
     errors = [PairGuess(mlm, cloze, states, parent, child).error.shift for parent, child in edges]
     known = replace(

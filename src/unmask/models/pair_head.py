@@ -3,7 +3,7 @@
 A small network, trained once per checkpoint (`unmask distill`), predicts the state before the output layer at
 blank B when blank A holds the token a, from what the model left at both when both were masked:
 
-    h_B(a) = h_B + s(d) * g(h_A, h_B) * f(h_A, h_B, e(a), d)
+    h_B(a) = h_B + s(d) * g(h_A, h_B, d) * f(h_A, h_B, e(a), d)
 
 e(a) is the input embedding of a, standardised; d is how many tokens B lies behind A; f has a bilinear term in
 the states and e(a), and a hidden layer; g is a learned gate between 0 and 1, and s(d) one fitted afterwards
@@ -148,14 +148,23 @@ def save_pair_head(head: PairHead, path: Path) -> None:
     partial.replace(path)
 
 
+def how_to_make(name: str) -> str:
+    """Return the remedy of whoever has no head for a model."""
+    return f"make one with unmask distill --model {name} --corpus NAME=FILE --out DIRECTORY"
+
+
+def pair_head_file(path: Path) -> Path:
+    """Return the file of a head: the one in a directory, or the path itself."""
+    return path / FILE if path.is_dir() else path
+
+
 def read_pair_head(path: Path) -> PairHead:
-    """Read a head, whatever model it is of."""
+    """Read a head from its file or its directory, whatever model it is of."""
     from safetensors import SafetensorError, safe_open
 
+    path = pair_head_file(path)
     if not path.is_file():
-        raise UsageError(
-            f"no pair head at {path}: make one with unmask distill --model MODEL --out DIRECTORY"
-        )
+        raise UsageError(f"no pair head at {path}: {how_to_make('MODEL')}")
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
@@ -183,7 +192,7 @@ def check_belongs(head: PairHead, model: nn.Module, path: Path, name: str) -> No
     if head.card.weights != parameters_digest(model):
         raise UsageError(
             f"the pair head {path} belongs to other weights (of '{head.card.model}') than those of '{name}': "
-            f"make one with unmask distill --model {name} --out DIRECTORY"
+            f"{how_to_make(name)}"
         )
 
 
@@ -192,12 +201,12 @@ def find_pair_head(
 ) -> PairHead | None:
     """Read the head that goes with a model, if there is one in its directory or one is named."""
     if wanted is not None and not isinstance(wanted, str | Path):
-        raise UsageError(f"pair_head: expected auto, a file or None, got {shown(wanted)}")
+        raise UsageError(f"pair_head: expected auto, a file, a directory or None, got {shown(wanted)}")
     beside = None if directory is None else directory / FILE
     if wanted is None or (wanted == "auto" and (beside is None or not beside.is_file())):
         return None
     path = beside if wanted == "auto" and beside is not None else Path(wanted)
-    path = path / FILE if path.is_dir() else path
+    path = pair_head_file(path)
     head = read_pair_head(path)
     check_belongs(head, model, path, name)
     return head.to(next(model.parameters()).device)

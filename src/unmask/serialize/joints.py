@@ -76,7 +76,7 @@ def score_answer(score: Score, mlm: MaskedLM) -> dict[str, Any]:
                 "token": t,
                 "id": i,
                 "log_prob_given_others": c,
-                "log_prob_alone": float(score.joint.marginal(n).log_prob(i)),
+                "marginal_log_prob": float(score.joint.marginal(n).log_prob(i)),
             }
             for n, (t, i, c) in enumerate(tokens)
         ],

@@ -10,6 +10,7 @@ a checkpoint, so that a killed run is resumed. At the end it holds `pair_head.sa
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -29,8 +30,10 @@ from unmask.training.settings import CORPORA, NOT_NEGATIVE, POSITIVE
 from unmask.values import Whole, check_settings, setting
 
 if TYPE_CHECKING:
-    from unmask.models.pair_head import PairHead
+    from unmask.models.masked_lm import MaskedLM
+    from unmask.models.pair_head import PairHead, PairHeadCard
     from unmask.training.corpus import Corpus
+    from unmask.training.pair_data import PairData
 
 DISTILLATION = RunKind("distillation of a pair head", records="parts.jsonl", prepared=("parts",))
 TEXTS_IN_A_PART = 500
@@ -78,10 +81,12 @@ class DistillSettings:
             raise UsageError("expected at least one corpus: give --corpus NAME=FILE")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain data; weights and texts count by what they hold."""
-        texts = {corpus.name: corpus.fingerprint() for corpus in self.read_corpora()}
+        """Return the settings as plain data; weights, texts and heads count by what they hold."""
+        digests = {corpus.name: corpus.fingerprint() for corpus in self.read_corpora()}
         plain = asdict(self) | {"corpora": list(self.corpora), "model": absolute(self.model)}
-        return plain | {"weights": weights_digest(self.model), "digests": texts}
+        if self.init_from:
+            plain["init_from"] = _head_digest(self.init_from)
+        return plain | {"weights": weights_digest(self.model), "digests": digests}
 
     def read_corpora(self) -> list[Corpus]:
         """Return the corpora that the settings name."""
@@ -90,12 +95,19 @@ class DistillSettings:
         return [Corpus.parse(text) for text in self.corpora]
 
 
+def _head_digest(path: str) -> str:
+    from unmask.models.pair_head import pair_head_file, read_pair_head
+
+    read_pair_head(Path(path))  # refuses what is none
+    return hashlib.sha256(pair_head_file(Path(path)).read_bytes()).hexdigest()
+
+
 @dataclass(frozen=True)
 class Distilled:
     """Where the head is, and what it comes to."""
 
     head: Path
-    card: Any
+    card: PairHeadCard
     history: list[dict[str, float]]
 
 
@@ -112,7 +124,7 @@ def distill(
 
     mlm = load(settings.model, device=settings.device, allow_pickle=settings.allow_pickle, pair_head=None)
     _check_model(mlm)
-    start = _start(settings, mlm)
+    initial = _initial_head(settings, mlm)
     chosen = _choose_texts(settings)
     tasks = [
         {"key": f"{name}-{start}", "texts": texts[start : start + TEXTS_IN_A_PART]}
@@ -121,7 +133,7 @@ def distill(
     ]
     with Run.in_directory(DISTILLATION, out, settings.to_dict()) as run:
         (out / "parts").mkdir(exist_ok=True)
-        make_worker = partial(_asker, settings, None if ray else mlm)
+        make_worker = partial(_make_worker, settings, None if ray else mlm)
         for _ in run.work(
             tasks,
             make_worker,
@@ -133,10 +145,10 @@ def distill(
         ):
             pass
         targets = {record["key"]: record["targets"] for record in run}
-        return _fit(settings, mlm, start, out, targets, progress)
+        return _fit(settings, mlm, initial, out, targets, progress)
 
 
-def _check_model(mlm: Any) -> None:
+def _check_model(mlm: MaskedLM) -> None:
     import torch
 
     if mlm.output_weights(torch.zeros(1, dtype=torch.long)) is None:
@@ -146,7 +158,7 @@ def _check_model(mlm: Any) -> None:
         )
 
 
-def _start(settings: DistillSettings, mlm: Any) -> PairHead | None:
+def _initial_head(settings: DistillSettings, mlm: MaskedLM) -> PairHead | None:
     """Read the head to start from; it must be of the shape that is to be trained."""
     from unmask.models.pair_head import read_pair_head
 
@@ -203,8 +215,8 @@ def _paragraphs(corpus: Corpus) -> Iterator[str]:
         yield from document
 
 
-def _asker(
-    settings: DistillSettings, mlm: Any | None
+def _make_worker(
+    settings: DistillSettings, mlm: MaskedLM | None
 ) -> Callable[[list[dict[str, Any]]], list[dict[str, Any]]]:
     """Return what asks the model about the texts of a part."""
     from unmask.models.load import load
@@ -227,7 +239,7 @@ def _asker(
     return ask
 
 
-def _in_bfloat16(mlm: Any) -> Any:
+def _in_bfloat16(mlm: MaskedLM) -> MaskedLM:
     """Return a copy of the model in bfloat16, whose conditionals are nearly the same."""
     import copy
 
@@ -252,8 +264,8 @@ def _keep(out: Path, found: dict[str, Any]) -> dict[str, Any]:
 
 def _fit(
     settings: DistillSettings,
-    mlm: Any,
-    start: PairHead | None,
+    mlm: MaskedLM,
+    initial: PairHead | None,
     out: Path,
     targets: dict[str, int],
     progress: Progress,
@@ -270,7 +282,7 @@ def _fit(
         )
     fields = FitSettings.__dataclass_fields__
     wanted = FitSettings(**{name: getattr(settings, name) for name in fields})
-    fit = PairFit(mlm, data, held_out, wanted, out / "fit.pt", start)
+    fit = PairFit(mlm, data, held_out, wanted, out / "fit.pt", initial)
     history = fit.run(progress)
     errors = fit.calibrate()
     training = {
@@ -291,7 +303,7 @@ def _fit(
     return Distilled(out / FILE, head.card, history)
 
 
-def _read(out: Path, targets: dict[str, int], name: str) -> Any:
+def _read(out: Path, targets: dict[str, int], name: str) -> PairData | None:
     from safetensors.torch import load_file
 
     from unmask.training.pair_data import PairData

@@ -97,7 +97,7 @@ class ScoredBlank(BaseModel):
     token: str
     id: int
     log_prob_given_others: float
-    log_prob_alone: float
+    marginal_log_prob: float
 
 
 class ScoredBlock(BaseModel):
