@@ -3,7 +3,7 @@
 Two neighbouring blanks of SNLI sentences, one sentence per pair. The yardstick is `ag` on cross conditionals
 of 512 candidates with the true tokens among them (cross.py measures how far that is from exact). Against
 it: cross conditionals of fewer candidates, with and without the true tokens, and the grid with the chain as
-its tail (`unmask.joints.backoff`), which a chain of pairs uses because it is one distribution,
+its backoff (`unmask.joints.backoff`), which a chain of pairs uses because it is one distribution,
 whatever it is asked for.
 
     python benchmarks/blocks.py --data ../shared/data/snli/dev.tsv [--pairs 60]
@@ -46,8 +46,8 @@ def by_cross(candidates: int, *, knowing: bool) -> Maker:
     return made
 
 
-def by_tail(candidates: int) -> Maker:
-    """Return what makes the grid with a tail."""
+def by_backoff(candidates: int) -> Maker:
+    """Return what makes the grid with a backoff."""
     return lambda mlm, cloze, support: BackoffPair(
         ModelConditionals(mlm, cloze, (support, support)), candidates=candidates
     )
@@ -58,8 +58,8 @@ WAYS: dict[str, Maker] = {
     "cross, 64 and the true tokens": by_cross(64, knowing=True),
     "cross, 64": by_cross(64, knowing=False),
     "cross, 16": by_cross(16, knowing=False),
-    "grid of 64 with a tail": by_tail(64),
-    "grid of 16 with a tail": by_tail(16),
+    "grid of 64 with a backoff": by_backoff(64),
+    "grid of 16 with a backoff": by_backoff(16),
 }
 
 

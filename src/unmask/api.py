@@ -76,7 +76,7 @@ class Score:
     filling: Filling
     joint: Joint
     conditional_log_probs: tuple[float, ...] = ()
-    """The joint's log-probability of each true token given the others; empty for a chain, where it costs passes."""
+    """The joint's log-probability of each true token given the others; empty for a chain."""
     blocks: tuple[tuple[Block, float], ...] = ()
     """Of a chain: its blocks in the order of their filling, and what each adds to the log-probability."""
 

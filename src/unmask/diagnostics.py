@@ -85,7 +85,7 @@ class Diagnostics:
         candidates: tokens per blank that the model was asked about; None where that means nothing.
         completion: how the other tokens were completed, `learned` or `plain`.
         completion_error: how far the completions are from the model's own conditionals.
-        estimated_error: the typical error of a log-probability in nats: of likely pairs under `ag`, or the head's.
+        estimated_error: the typical error of a log-probability, in nats.
         estimated_from: where that comes from: `left-out candidates` of this text, or the `pair head`'s error
             on held-out text at this distance.
         tolerance: the estimated error that `auto` candidates aim at.

@@ -114,11 +114,11 @@ def test_sentences_of_all_lengths_come_back_in_their_order(mlm_of):
 
 
 @pytest.mark.parametrize(
-    ("name", "largest_exact"), [("chain", 512), ("ag-chain", 512), ("ag-chain with a tail", 0)]
+    ("name", "largest_exact"), [("chain", 512), ("ag-chain", 512), ("ag-chain with a backoff", 0)]
 )
 def test_all_sentences_of_up_to_four_tokens_sum_to_one(name, largest_exact, mlm_of, monkeypatch):
     monkeypatch.setattr(model_conditionals, "LARGEST_EXACT_PAIR", largest_exact)
-    name = name.removesuffix(" with a tail")
+    name = name.removesuffix(" with a backoff")
     mlm, most = mlm_of("bert"), 4
     support = Support(torch.tensor([mlm.vocabulary.find(w) for w in ("man", "dog", "is")]), mlm.vocabulary)
     read = SentenceReader(mlm)

@@ -52,7 +52,7 @@ NO_GRID = "; the method grid joins all blanks at once, but covers only a few can
 NO_GRID_TO_SCORE = "; a grid gives no probability to a token that is not among its candidates"
 
 
-class _Asked(NamedTuple):
+class _Blanks(NamedTuple):
     """A text's blanks, what each may hold, and the mass outside that with all of them masked."""
 
     mlm: MaskedLM
@@ -83,21 +83,21 @@ def joint_of_blanks(mlm: MaskedLM, cloze: Cloze, query: Query, progress: Progres
             reason=reason,
         )
         return independent_joint(mlm, _noted(cloze, reason), supports, known)
-    asked = _Asked(mlm, cloze, query, supports, outside, progress)
+    given = _Blanks(mlm, cloze, query, supports, outside, progress)
     # whether a grid that is affordable holds every token that a blank may hold
     holds_all = max(len(support) for support in supports) <= affordable_candidates(len(supports))
     if method == "grid" or (method == "ag" and candidates == "auto" and holds_all):
-        return _grid(asked)
+        return _grid(given)
     in_one_pass = method == "ag" and candidates == 0 and not query.options and len(supports) <= MOST_BLANKS
-    return _tree(asked) if method == "tree" or in_one_pass else _chain(asked)
+    return _tree(given) if method == "tree" or in_one_pass else _chain(given)
 
 
 def _noted(cloze: Cloze, reason: str) -> Cloze:
     return replace(cloze, notes=(*cloze.notes, reason))
 
 
-def _grid(asked: _Asked) -> Joint:
-    mlm, cloze, query, supports, outside, progress = asked
+def _grid(given: _Blanks) -> Joint:
+    mlm, cloze, query, supports, outside, progress = given
     blanks = len(cloze.blanks)
     options = check_options("the grid", GridJoint, query.options)
     wanted = query.candidates if isinstance(query.candidates, int) else max(2, affordable_candidates(blanks))
@@ -118,13 +118,13 @@ def _grid(asked: _Asked) -> Joint:
     return GridJoint(replace(table, diagnostics=known, cloze=_noted(cloze, reason)), **options)
 
 
-def _tree(given: _Asked) -> Joint:
+def _tree(given: _Blanks) -> Joint:
     mlm, cloze, query, supports, outside, progress = given
     wanted = query.candidates if isinstance(query.candidates, int) else affordable_tree(supports)
     count = min(wanted, max(len(s) for s in supports))
-    asked = f"{count} candidates per blank" if count else "by the pair head's guesses"
+    conditionals = f"{count} candidates per blank" if count else "by the pair head's guesses"
     reason = (
-        f"{_count(cloze)}: a tree of the blanks that tell each other most, {asked}"
+        f"{_count(cloze)}: a tree of the blanks that tell each other most, {conditionals}"
         if len(supports) > 1
         else "1 blank: the model's own answer, as by every method"
     )
@@ -149,10 +149,10 @@ class _ChainPlan(NamedTuple):
     options: dict[str, Any]
 
 
-def _chain(asked: _Asked) -> Joint:
-    mlm, cloze, query, supports, outside, progress = asked
+def _chain(given: _Blanks) -> Joint:
+    mlm, cloze, query, supports, outside, progress = given
     plan = _chain_plan(query, len(cloze.blanks))
-    reason = _chain_reason(plan, asked)
+    reason = _chain_reason(plan, given)
     conditionals = ModelConditionals(
         mlm,
         _noted(cloze, reason),
@@ -206,14 +206,14 @@ def _chain_plan(query: Query, blanks: int) -> _ChainPlan:
     return _ChainPlan(order, block, pairs, count, rest)
 
 
-def _chain_reason(plan: _ChainPlan, asked: _Asked) -> str:
+def _chain_reason(plan: _ChainPlan, given: _Blanks) -> str:
     """Say which chain it is, and what else there is."""
-    cloze, method = asked.cloze, asked.query.method
+    cloze, method = given.cloze, given.query.method
     if isinstance(plan.order, str):
         shown = {"left-to-right": "left to right", "confidence": "the surest first"}[plan.order]
     else:
         shown = "in the order " + ", ".join(str(b) for b in plan.order)
-    largest = max(asked.supports, key=len)
+    largest = max(given.supports, key=len)
     joined = tokens_joined((largest, largest), plan.candidates or PAIR_CANDIDATES)
     on = "every token" if joined >= len(largest) else f"{joined} candidates per blank"
     if plan.candidates == 0:

@@ -43,9 +43,8 @@ double instead.
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -55,12 +54,12 @@ from torch import Tensor
 from unmask.diagnostics import CompletionError, Diagnostics
 from unmask.errors import UsageError
 from unmask.inference.completed import CompletedConditionals, Judgement, Side
+from unmask.inference.evaluated_tokens import EvaluatedTokens
 from unmask.inference.exact import Supports, answers, check_pair
 from unmask.inference.pair_guess import PairGuess, check_has_head
-from unmask.inference.partial_states import PartialStates
 from unmask.inference.query import Completion
-from unmask.inference.resolution import ASKED, PREDICTED
-from unmask.inference.shared_passes import Fillings, Steps, masked_states, run_together
+from unmask.inference.resolution import ASKED, PREDICTED, Resolution
+from unmask.inference.shared_passes import Steps, masked_states, run_together
 from unmask.inference.weighted_sampling import draw
 from unmask.models.masked_lm import MaskedLM
 from unmask.progress import Progress, silent
@@ -112,6 +111,107 @@ class _Completed(NamedTuple):
         found = [c.judgement for c in (self.a_given_b, self.b_given_a) if c.judgement is not None]
         return max(found, key=attrgetter("shift"), default=None)
 
+    def tables(self, cut: Resolution, cloze: Cloze) -> PairConditionals:
+        """Return both tables, cut into groups of tokens, with what is known of their error."""
+        (a, b), a_given_b, b_given_a = self
+        a_groups, b_groups = cut.cut(a, a_given_b.log_mean), cut.cut(b, b_given_a.log_mean)
+        a_table, a_log_z = a_given_b.table(b_groups, a_groups, cut.members)
+        b_table, b_log_z = b_given_a.table(a_groups, b_groups, cut.members)
+        diagnostics = Diagnostics(
+            conditionals="cross",
+            completion_error=CompletionError(
+                *(d.judgement and d.judgement.divergence for d in (a_given_b, b_given_a))
+            ),
+            estimated_error=self.worst and self.worst.shift,
+            estimated_from=self.worst and self.worst.source,
+            ungrouped=(int((a_groups.counts == 1).sum()), int((b_groups.counts == 1).sum())),
+        )
+        return PairConditionals(
+            a_table.T.contiguous(),
+            b_table,
+            a_groups.mean(a.alone),
+            b_groups.mean(b.alone),
+            a_log_z,
+            b_log_z,
+            a.support,
+            b.support,
+            diagnostics,
+            a_groups=None if a_groups.ungrouped else a_groups,
+            b_groups=None if b_groups.ungrouped else b_groups,
+            evaluated=(a.evaluated, b.evaluated),
+            cloze=cloze,
+        )
+
+
+class _Completer:
+    """Completes the conditionals of one text from more and more candidates; what is known is kept.
+
+    Args:
+        mlm: the model.
+        cloze: a text with two blanks.
+        supports: the tokens that A and B may hold.
+        completion: `plain` or `learned`.
+        include: token ids that must be among the candidates.
+        seed: of the random part of the sample.
+        states: the model's states at the blanks, both masked, [2, features].
+
+    Attributes:
+        evaluated: what the model was asked, and what it came to.
+    """
+
+    def __init__(
+        self,
+        mlm: MaskedLM,
+        cloze: Cloze,
+        supports: Supports,
+        completion: Completion,
+        include: tuple[Sequence[int], Sequence[int]],
+        seed: int,
+        states: Tensor,
+    ) -> None:
+        self._mlm, self._supports, self._completion = mlm, supports, completion
+        self._include, self._seed = include, seed
+        self._alone = answers(mlm, states, supports)
+        self._ranked = [descending(log_m) for log_m in self._alone]
+        head = mlm.pair_head if completion == "learned" else None
+        self._guesses = [None if head is None else PairGuess(mlm, cloze, states, n, 1 - n) for n in (0, 1)]
+        self.evaluated = EvaluatedTokens(mlm, cloze)
+
+    def complete(self, effort: Effort) -> Steps[_Completed]:
+        """Ask about the candidates of an effort, those of earlier ones being known, and complete the rest."""
+        sides = self._sides(effort.candidates)
+        whole = self._sides(effort.whole) if effort.whole < effort.candidates else sides
+        unknown = self.evaluated.unknown(sides, whole)
+        if unknown:
+            self.evaluated.learn(unknown, (yield unknown))
+        a_given_b, b_given_a = (
+            CompletedConditionals(
+                self._mlm,
+                sides[n],
+                sides[1 - n],
+                self.evaluated(n, sides[n], whole[n]),
+                self._completion,
+                self._guesses[n],
+            )
+            for n in (1, 0)
+        )
+        return _Completed(sides, a_given_b, b_given_a)
+
+    def _sides(self, candidates: int) -> Sides:
+        """Choose so many candidates of each blank; more of them hold all that fewer hold."""
+        made = []
+        generator = torch.Generator().manual_seed(self._seed)
+        likely_share = 1.0 if self._completion == "plain" else LIKELY_SHARE
+        share = max(min(1, candidates), int(likely_share * candidates))
+        for support, log_m, order, include in zip(
+            self._supports, self._alone, self._ranked, self._include, strict=True
+        ):
+            named = torch.tensor([support.index(token) for token in dict.fromkeys(include)], dtype=torch.long)
+            likely = put_first(order, named)[: max(share, len(named)) if candidates else 0]
+            random, stands_for = draw(log_m.cpu(), likely, candidates - len(likely), generator)
+            made.append(Side(support, log_m, likely, random, stands_for, named))
+        return made[0], made[1]
+
 
 @torch.inference_mode()
 def cross_steps(
@@ -151,78 +251,34 @@ def cross_steps(
     most = max(len(support) for support in supports)
     if ungrouped is not None and ungrouped < 1:
         raise UsageError(f"expected at least one token ungrouped, got {ungrouped}")
-    head = mlm.pair_head if completion == "learned" else None
     auto = candidates == "auto"
     wanted = _first_candidates(mlm, candidates, completion, most)
     if states is None:
         (states,) = masked_states(mlm, [cloze])
-    alone = answers(mlm, states, supports)
-    guesses = [None if head is None else PairGuess(mlm, cloze, states, n, 1 - n) for n in (0, 1)]
-    ranked = [descending(log_m) for log_m in alone]
-    choose = functools.partial(_sides, supports, alone, ranked, completion, include, seed)
+    completer = _Completer(mlm, cloze, supports, completion, include, seed, states)
     partial = partial and auto and completion == "learned" and mlm.active_positions(cloze) is not None
-    asker = _Asker(mlm, cloze)
-
-    def complete(effort: Effort) -> Steps[_Completed]:
-        """Ask about the candidates of an effort, those of earlier ones being known, and complete the rest."""
-        sides = choose(effort.candidates)
-        whole = choose(effort.whole) if effort.whole < effort.candidates else sides
-        unknown = asker.unknown(sides, whole)
-        if unknown:
-            asker.learn(unknown, (yield unknown))
-        a_given_b, b_given_a = (
-            CompletedConditionals(
-                mlm, sides[n], sides[1 - n], asker(n, sides[n], whole[n]), completion, guesses[n]
-            )
-            for n in (1, 0)
-        )
-        return _Completed(sides, a_given_b, b_given_a)
-
     effort = Effort(wanted, WHOLE_PASSES if partial else wanted)
-    found = yield from complete(effort)
+    found = yield from completer.complete(effort)
     while auto and found.worst is not None and found.worst.shift > tolerance:
         further = effort.more(found.worst, partial, most)
         if further is None:
             break
         effort = further
-        found = yield from complete(effort)
+        found = yield from completer.complete(effort)
     cut = ASKED if wanted else PREDICTED
     if ungrouped is not None:
         cut = cut._replace(least=ungrouped, most=ungrouped)
-    (a, b), a_given_b, b_given_a = found
-    a_groups, b_groups = cut.cut(a, a_given_b.log_mean), cut.cut(b, b_given_a.log_mean)
-    diagnostics = Diagnostics(
-        conditionals="cross",
+    made = found.tables(cut, cloze)
+    known = replace(
+        made.diagnostics,
         candidates=effort.candidates,
         completion=completion,
         seed=seed,
-        passes=asker.passes + 1,
-        partial_passes=asker.partial_passes,
-        completion_error=CompletionError(
-            *(d.judgement and d.judgement.divergence for d in (a_given_b, b_given_a))
-        ),
-        estimated_error=found.worst and found.worst.shift,
-        estimated_from=found.worst and found.worst.source,
-        ungrouped=(int((a_groups.counts == 1).sum()), int((b_groups.counts == 1).sum())),
+        passes=completer.evaluated.passes + 1,
+        partial_passes=completer.evaluated.partial_passes,
         tolerance=tolerance if auto else None,
     )
-    a_table, a_log_z = a_given_b.table(b_groups, a_groups, cut.members)
-    b_table, b_log_z = b_given_a.table(a_groups, b_groups, cut.members)
-    made = PairConditionals(
-        a_table.T.contiguous(),
-        b_table,
-        a_groups.mean(a.alone),
-        b_groups.mean(b.alone),
-        a_log_z,
-        b_log_z,
-        *supports,
-        diagnostics,
-        a_groups=None if a_groups.ungrouped else a_groups,
-        b_groups=None if b_groups.ungrouped else b_groups,
-        evaluated=(a.evaluated, b.evaluated),
-        cloze=cloze,
-    )
-    return made.made_linear()
+    return replace(made, diagnostics=known).made_linear()
 
 
 def cross_conditionals(
@@ -244,91 +300,3 @@ def _first_candidates(
     if not 0 <= wanted <= most:
         raise UsageError(f"expected from 0 to {most} candidates (the tokens a blank may hold), got {wanted}")
     return wanted
-
-
-def _sides(
-    supports: Supports,
-    alone: tuple[Tensor, Tensor],
-    ranked: Sequence[Tensor],
-    completion: Completion,
-    include: tuple[Sequence[int], Sequence[int]],
-    seed: int,
-    candidates: int,
-) -> Sides:
-    """Choose what to ask about each blank, whose tokens are `ranked` by what the model says `alone`.
-
-    More candidates with the same seed hold all that fewer hold.
-    """
-    made = []
-    generator = torch.Generator().manual_seed(seed)
-    share = candidates if completion == "plain" else max(min(1, candidates), int(LIKELY_SHARE * candidates))
-    for support, log_m, order, named in zip(supports, alone, ranked, include, strict=True):
-        first = torch.tensor([support.index(token) for token in dict.fromkeys(named)], dtype=torch.long)
-        likely = put_first(order, first)[: max(share, len(first)) if candidates else 0]
-        random, stands_for = draw(log_m.cpu(), likely, candidates - len(likely), generator)
-        made.append(Side(support, log_m, likely, random, stands_for, first))
-    return made[0], made[1]
-
-
-class _Asker:
-    """Knows which tokens of the blanks the model was asked about, and what it came to."""
-
-    def __init__(self, mlm: MaskedLM, cloze: Cloze) -> None:
-        self._mlm, self._cloze = mlm, cloze
-        # by kind of pass, whole or partial, and by blank
-        self._known: dict[bool, tuple[dict[int, Tensor], ...]] = {kind: ({}, {}) for kind in (False, True)}
-
-    def unknown(self, sides: Sides, whole: Sides) -> list[Fillings]:
-        """Return what the model has not been asked yet about the sides' evaluated tokens.
-
-        Those of `whole` want a whole pass. If there are others, all want a partial one.
-        """
-        asked = []
-        for blank in (1, 0):
-            partial = [True] if len(sides[blank].evaluated) > len(whole[blank].evaluated) else []
-            for kind in (False, *partial):
-                side = sides[blank] if kind else whole[blank]
-                new = [token for token in _tokens(side) if token not in self._known[kind][blank]]
-                if new:
-                    position = self._cloze.blanks[1 - blank]
-                    asked.append(Fillings(self._cloze, blank, torch.tensor(new), position, kind))
-        return asked
-
-    def learn(self, asked: list[Fillings], states: list[Tensor]) -> None:
-        """Keep the states that the model came to."""
-        for one, found in zip(asked, states, strict=True):
-            tokens = one.token_ids.tolist()
-            known = self._known[one.partial][one.blank]
-            known.update(zip(tokens, found.to(self._mlm.tables_on), strict=True))
-
-    def __call__(self, blank: int, side: Side, whole: Side) -> PartialStates:
-        """Return the states at the other blank for the side's evaluated tokens."""
-        tokens, exact = _tokens(side), self._states(False, blank, _tokens(whole))
-        if len(exact) == len(tokens):
-            return PartialStates(self._states(False, blank, tokens), torch.arange(len(tokens)))
-        place = {token: n for n, token in enumerate(tokens)}
-        where = torch.tensor([place[token] for token in _tokens(whole)])
-        return PartialStates.corrected(self._states(True, blank, tokens), where, exact)
-
-    def _states(self, partial: bool, blank: int, tokens: list[int]) -> Tensor:
-        known = self._known[partial][blank]
-        if not tokens:
-            return torch.empty(0, self._mlm.output_layer.in_features, device=self._mlm.tables_on)
-        return torch.stack([known[token] for token in tokens])
-
-    @property
-    def passes(self) -> int:
-        """How many texts the model has read, a partial pass counted by its share of the positions."""
-        active = self._mlm.active_positions(self._cloze) or []
-        share = len(active) / len(self._cloze.ids)
-        return sum(map(len, self._known[False])) + math.ceil(self.partial_passes * share)
-
-    @property
-    def partial_passes(self) -> int:
-        """How many partial passes it has made."""
-        return sum(map(len, self._known[True]))
-
-
-def _tokens(side: Side) -> list[int]:
-    """Return the ids of the tokens that the model is asked about."""
-    return [int(token) for token in side.support.ids[side.evaluated]]

@@ -11,7 +11,7 @@ For a sentence t_1 ... t_N, every sum running over its tokens:
   masks). An explicit distribution over the V^N sentences of N tokens, which sums to 1.
   Averaged over several orders of the tokens (`unmask.inference.orders`) it is still one.
 - `ag-chain`, the chain of blocks of two, each by the Arnold-Gokhale joint of its pair on the K likeliest
-  tokens of each, with a tail over all others (`unmask.joints.backoff`): again a distribution over
+  tokens of each, with a backoff over all others (`unmask.joints.backoff`): again a distribution over
   all V^N sentences. A token's share is that of the chain rule inside its block, log q(a) and log q(b|a).
 
 Every score reads masked copies of the sentence. A copy that several of them read, or several sentences (whose
