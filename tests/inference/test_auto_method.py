@@ -219,7 +219,7 @@ def test_the_affordable_grid_is_the_largest_within_the_limit():
     [
         ({"candidates": "all"}, "too many combinations for"),
         ({"candidates": -1}, "candidates: expected a whole number from 0 on"),
-        ({"candidates": 513}, "from 1 to 512 candidates"),
+        ({"candidates": 513}, "from 0 to 512 candidates"),
         ({"candidates": "many"}, "candidates: expected .*'auto' or 'all', got 'many'"),
         ({"method": "chain", "block": 3}, "'block' of chain: expected a whole number from 1 to 2, got 3"),
         ({"method": "chain", "order": "up"}, "'order' of chain: expected 'left-to-right', .* got 'up'"),

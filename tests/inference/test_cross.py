@@ -183,7 +183,7 @@ def test_auto_doubles_the_candidates_until_the_error_is_tolerable(english, wide)
 @pytest.mark.parametrize("candidates", [-1, TOKENS + 2])
 def test_a_number_of_candidates_out_of_range_is_refused(english, pairs, candidates):
     cloze, supports, _ = pairs[0]
-    with pytest.raises(UsageError, match="expected from 1 to"):
+    with pytest.raises(UsageError, match="expected from 0 to"):
         cross_conditionals(english, cloze, supports, candidates)
 
 
