@@ -123,6 +123,18 @@ def test_the_head_learns_as_much_in_bfloat16(distilled, corpus, checkpoint, tmp_
     assert losses[0] - min(losses) > 0.8 * (plain[0] - min(plain))
 
 
+def test_a_head_to_start_from_counts_by_what_it_holds(distilled, corpus, checkpoint, tmp_path):
+    """By a run's settings it is the same head as a file, in its directory and under another name."""
+    same, other = tmp_path / "same.safetensors", tmp_path / "other.safetensors"
+    same.write_bytes(distilled.head.read_bytes())
+    other.write_bytes(distilled.head.read_bytes() + b" ")
+    named = [
+        settings(corpus, checkpoint("bert"), init_from=str(path)).to_dict()
+        for path in (distilled.head, distilled.head.parent, same, other)
+    ]
+    assert named[0] == named[1] == named[2] != named[3]
+
+
 def test_a_model_in_bfloat16_says_nearly_the_same_by_the_engine(mlm_of, texts):
     mlm = mlm_of("bert")
     half = _in_bfloat16(mlm)

@@ -96,9 +96,8 @@ class DistillSettings:
 
 
 def _head_digest(path: str) -> str:
-    from unmask.models.pair_head import pair_head_file, read_pair_head
+    from unmask.models.pair_head import pair_head_file
 
-    read_pair_head(Path(path))  # refuses what is none
     return hashlib.sha256(pair_head_file(Path(path)).read_bytes()).hexdigest()
 
 
