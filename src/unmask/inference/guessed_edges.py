@@ -9,7 +9,7 @@ head guesses them. (The tables have those of the mixture of both orders, made of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -44,6 +44,7 @@ class GuessedEdge(EdgeConditionals):
         log_parent: log-probabilities of the parent with all blanks masked, [tokens].
         kept: ids of the parent that have a row of their own, however unlikely.
         own, shared: how many rows of their own there are, and how many that are shared.
+        decode: the output layer cut to the child's tokens, if the caller has it: it may be a large copy.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class GuessedEdge(EdgeConditionals):
         *,
         own: int | None = None,
         shared: int | None = None,
+        decode: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         support, child = supports
         single = support.indices(support.likeliest(log_parent, own or OWN_ROWS, kept).ids)
@@ -66,7 +68,7 @@ class GuessedEdge(EdgeConditionals):
         super().__init__(groups.group_of, (len(groups), len(child)), none)
         self._guess = PairGuess(mlm, cloze, states, *edge)
         self._embeddings = group_embeddings(mlm, support, groups, MEMBERS)
-        self._decode, self._mlm = mlm.decoder(child.ids), mlm
+        self._decode, self._mlm = decode or mlm.decoder(child.ids), mlm
 
     @torch.inference_mode()
     def log_rows(self, rows: Tensor) -> Tensor:

@@ -147,10 +147,13 @@ def _guessed_tree(
     mixture of both orders, which gives true tokens a higher probability (`benchmarks/pair_head.py`).
     """
     kept = include or ((),) * len(supports)
+    decoders = [mlm.decoder(support.ids) for support in supports]
 
     def guess(parent: int, child: int, named: Sequence[int] = (), **rows: int) -> GuessedEdge:
-        of_edge = (supports[parent], supports[child])
-        return GuessedEdge(mlm, cloze, states, (parent, child), of_edge, alone[parent], named, **rows)
+        edge, of_edge = (parent, child), (supports[parent], supports[child])
+        return GuessedEdge(
+            mlm, cloze, states, edge, of_edge, alone[parent], named, decode=decoders[child], **rows
+        )
 
     def of_both_orders(parent: int, child: int) -> EdgeTable:
         ahead, back = guess(parent, child, kept[parent]), guess(child, parent, kept[child])
